@@ -13,6 +13,7 @@
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/execute/placement.hpp>
@@ -54,7 +55,7 @@ std::string size_text(double bytes) {
   return fmt::format("{} bytes", bytes);
 }
 
-std::string plural(std::int64_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+std::string plural(std::int64_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, detail::plural(n)); }
 
 // A searcher or scheduler with all of its options: as the file has them, else by default.
 std::string algorithm_text(const std::optional<Node>& node, const std::vector<AlgorithmInfo>& known,

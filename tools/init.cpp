@@ -4,6 +4,7 @@
 #include "init_guess.hpp"
 #include "init_probe.hpp"
 #include "metric_names.hpp"
+#include "shell_words.hpp"
 
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/detail/descriptor.hpp>
@@ -92,10 +93,7 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
   std::string out;
   if (const auto schema = installed_schema())
     out += fmt::format("# yaml-language-server: $schema={}\n", schema->string());
-  std::vector<std::string> words;
-  for (const auto& word : arguments.command) words.push_back(detail::shell_quote(word));
-  std::string line = fmt::format("{}", fmt::join(words, " "));
-  line = detail::terminal::printable(line);
+  const std::string line = detail::terminal::printable(typed(arguments.command));
   out += fmt::format("# Written by hypertune init for: {}\n# Look at it:    hypertune check {} --run\n", line,
                      detail::shell_quote(arguments.output));
   out += fmt::format("# Then:          hypertune run {}\n\n", detail::shell_quote(arguments.output));

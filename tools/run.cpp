@@ -102,13 +102,6 @@ void print_the_rest(const Results& results, std::size_t rows, const std::string&
   print_line(fmt::format("{} failed: {}", results.count(TrialState::failed), line));
 }
 
-// As a person would type it.
-std::string command_text(const TrialSpec& trial) {
-  std::string text;
-  for (const auto& word : trial.command) text += (text.empty() ? "" : " ") + detail::shell_quote(word);
-  return text;
-}
-
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -147,7 +140,7 @@ int run(const RunArguments& arguments) {
   }
   if (!arguments.resume) require_bounded(sweep);
   options.output = directory;
-  options.command = command_text(*sweep.trial);
+  options.command = typed(sweep.trial->command);
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;
   const bool elsewhere = remote || sweep.executor.kubernetes;  // what runs there need not be here

@@ -1,6 +1,7 @@
 // Commands as words, and as what a person may copy to a shell.
 #pragma once
 
+#include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/text_width.hpp>
 
 #include <algorithm>
@@ -20,6 +21,13 @@ inline std::vector<std::string> words_of(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return words;
+}
+
+/// A command as a person would type it.
+inline std::string typed(const std::vector<std::string>& command) {
+  std::string text;
+  for (const auto& word : command) text += (text.empty() ? "" : " ") + detail::shell_quote(word);
+  return text;
 }
 
 /// `text` and a command of these parts behind it. Where the terminal is too narrow for one line, the command has lines

@@ -397,13 +397,17 @@ class Kubernetes(KubernetesCase):
         self.run_command("down", "--kubernetes", sweep, "--set", "name=grown")
         self.check_gone()
 
-    def test_a_job_to_which_nobody_brings_files_makes_way(self):
-        sweep = self.sweep(2, more="program: /usr/bin/hypertune", name="alone")
+    def kill_a_submission(self, sweep):
+        """Leaves a Job that is suspended, and to which nobody brings its files."""
         with SuspendAtBirth(self):
             killed = self.start("submit", "--kubernetes", sweep, "--volume", "record")
             self.assertIn("is suspended", killed.stderr.readline())
             killed.kill()
             killed.communicate()
+
+    def test_a_job_to_which_nobody_brings_files_makes_way(self):
+        sweep = self.sweep(2, more="program: /usr/bin/hypertune", name="alone")
+        self.kill_a_submission(sweep)
         self.suspend("alone", False)
         wait_until(lambda: self.running("driver"), "the driver's pod", 60)
         out, error = self.run_command("status", "--kubernetes", sweep, code=2)
@@ -416,11 +420,7 @@ class Kubernetes(KubernetesCase):
 
     def test_a_job_that_waits_for_its_files_in_vain_fails(self):
         sweep = self.sweep(2, more="program: /usr/bin/hypertune", name="vain")
-        with SuspendAtBirth(self):
-            killed = self.start("submit", "--kubernetes", sweep, "--volume", "record")
-            self.assertIn("is suspended", killed.stderr.readline())
-            killed.kill()
-            killed.communicate()
+        self.kill_a_submission(sweep)
         # The same Job, but for its patience: ten minutes are long for a test.
         jobs = "apis/batch/v1/namespaces/default/jobs"
         [job] = self.objects("jobs", "apis/batch/v1")

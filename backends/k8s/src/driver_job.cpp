@@ -103,7 +103,9 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
   constexpr Seconds longest = 60;
   const Seconds until = steady_seconds() + longest;
   try {
-    while (!stop.stop_requested() && !self.has_begun(stop) && !self.is_over(self.state(stop).phase)) {
+    while (!stop.stop_requested()) {
+      const auto job = self.get(self.job_path(), stop);
+      if (!job || self.has_begun(*job) || self.is_over(self.state_of(*job, stop).phase)) break;
       if (steady_seconds() > until) {
         if (waits)
           waits(

@@ -51,6 +51,10 @@ struct DriverJob::Impl {
   static std::string submission_of(const boost::json::value& job) {
     return text_at(job, "/metadata/annotations/hypertune~1submission");
   }
+  // Whether its driver has begun: see begin_own_job().
+  static bool has_begun(const boost::json::value& job) {
+    return !text_at(job, "/metadata/annotations/hypertune~1begun").empty();
+  }
 
   std::optional<boost::json::value> get(const std::string& path, const std::stop_token& stop, Query query = {}) {
     try {
@@ -101,10 +105,6 @@ struct DriverJob::Impl {
   DriverRecord record(const std::stop_token& stop);
   // That a Job of this name which has ended has no record on another claim, beside which a new one would begin unseen.
   void require_same_record(const std::stop_token& stop);
-  bool has_begun(const std::stop_token& stop) {
-    const auto job = get(job_path(), stop);
-    return job && !text_at(*job, "/metadata/annotations/hypertune~1begun").empty();
-  }
   // What Kubernetes says of a Job for which it can make no pod; empty: nothing, or nothing that may be read.
   std::string why_no_pod(const std::string& job, const std::stop_token& stop);
   // Pods of the Job's driver, the newest one first. Those of an earlier Job of this name may still be on their way out.
@@ -127,9 +127,11 @@ struct DriverJob::Impl {
   }
   DriverJobState state(const std::stop_token& stop) {
     const auto job = get(job_path(), stop);
-    if (!job) return {.phase = Phase::none, .pod = {}, .sentence = "there is none"};
+    return job ? state_of(*job, stop) : DriverJobState{.phase = Phase::none, .pod = {}, .sentence = "there is none"};
+  }
+  DriverJobState state_of(const boost::json::value& job, const std::stop_token& stop) {
     DriverJobState state{.phase = Phase::waiting, .pod = {}, .sentence = "is not made yet"};
-    const auto uid = text_at(*job, "/metadata/uid");
+    const auto uid = text_at(job, "/metadata/uid");
     const auto all = pods(uid, stop);
     if (all.empty()) {
       if (const auto why = why_no_pod(uid, stop); !why.empty()) state.sentence = "cannot be made: " + why;
@@ -139,16 +141,16 @@ struct DriverJob::Impl {
       if (all.front().phase == PodState::Phase::running && !all.front().leaving) state.phase = Phase::running;
     }
     // It is complete, or has failed, only when its last pod is gone: one on a node that is gone may stay for long.
-    if (has_condition(*job, "Complete") || has_condition(*job, "SuccessCriteriaMet")) {
+    if (has_condition(job, "Complete") || has_condition(job, "SuccessCriteriaMet")) {
       const auto left = all.empty() ? std::string() : all.front().message;  // of a driver that did not begin
       return {.phase = left.empty() ? Phase::done : Phase::failed,
               .pod = state.pod,
               .sentence = left.empty() ? "has ended" : left};
     }
-    if (has_condition(*job, "Failed") || has_condition(*job, "FailureTarget")) {
+    if (has_condition(job, "Failed") || has_condition(job, "FailureTarget")) {
       boost::system::error_code error;
       std::string why;
-      for (const auto& each : job->find_pointer("/status/conditions", error)->as_array())
+      for (const auto& each : job.find_pointer("/status/conditions", error)->as_array())
         if (text_at(each, "/type") == "Failed" || (text_at(each, "/type") == "FailureTarget" && why.empty()))
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
       // Of its pod's own end Kubernetes says no more than that there was one too many.
@@ -156,7 +158,7 @@ struct DriverJob::Impl {
         why = !all.front().message.empty() ? all.front().message : fmt::format("its pod {}", all.front().sentence);
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
     }
-    if (is_suspended(*job))
+    if (is_suspended(job))
       return {.phase = Phase::suspended,
               .pod = state.pod,
               .sentence = "waits until its job is resumed, which is suspended"};

@@ -126,7 +126,6 @@ give_up() {
   exit 1
 }
 : >waiting
-: >waiting
 seconds=0 quiet=0
 while ! is_ours ready; do
   sleep 1 & wait "$!"

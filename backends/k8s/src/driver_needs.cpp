@@ -51,7 +51,7 @@ DriverRecord DriverJob::Impl::record(const std::stop_token& stop) {
 
 void DriverJob::Impl::require_same_record(const std::stop_token& stop) {
   const auto job = get(job_path(), stop);
-  if (!job || text_at(*job, "/metadata/annotations/hypertune~1begun").empty()) return;
+  if (!job || !has_begun(*job)) return;
   const auto earlier = text_at(*job, "/spec/template/spec/volumes/0/persistentVolumeClaim/claimName");
   if (earlier.empty() || earlier == claim()) return;
   fail(

@@ -123,13 +123,7 @@ void download(const HostShell& shell, const std::string& remote, const std::file
   int error = 0;
   const auto write = [&](std::string_view bytes) {
     arrived += bytes.size();
-    while (!bytes.empty() && error == 0) {
-      const ssize_t n = ::write(file.get(), bytes.data(), bytes.size());
-      if (n > 0)
-        bytes.remove_prefix(static_cast<std::size_t>(n));
-      else if (errno != EINTR)
-        error = errno;
-    }
+    if (error == 0) error = hypertune::detail::write_all(file.get(), bytes);
     return error == 0;
   };
   ShellOptions run{.deadline = options.deadline, .stall = options.stall, .max_output = SIZE_MAX};
