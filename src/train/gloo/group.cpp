@@ -13,11 +13,12 @@ namespace {
 /// Slots of Gloo: what is sent in one is received in the same. Those of collectives are hashes that differ from these.
 constexpr std::uint64_t mail_slot = 0x68797065'72740001U, bell_slot = mail_slot + 1, probe_slot = mail_slot + 2;
 
-/// For answers, of ranks whose listening thread has nothing else to do; and for the farewell to be read.
-std::chrono::duration<double> patience(double timeout) {
-  return std::chrono::duration<double>(std::clamp(timeout / 2, 0.1, 2.0));
+/// For answers, and for the farewell to be read: by ranks whose listening thread has nothing else to do.
+std::chrono::milliseconds patience(double timeout) {
+  return std::chrono::milliseconds(static_cast<int>(std::clamp(timeout / 2, 0.1, 2.0) * 1000));
 }
-constexpr std::chrono::milliseconds farewell_limit{150};
+/// For the farewell to be read by a rank that is named, and is likely to read nothing.
+constexpr std::chrono::milliseconds named_patience{150};
 
 }  // namespace
 
@@ -95,7 +96,7 @@ void GlooGroup::add(GlooBuffer& buffer) {
 void GlooGroup::give_up(const std::string& error) {
   Lock lock(mutex_);
   // A connection has closed: the listening thread finds out whose, and what its rank said before.
-  const auto limit = std::chrono::seconds(2);
+  const auto limit = std::chrono::seconds(3);  // more than the farewell takes
   if (!changed_.wait_for(lock, limit, [&] { return failure_.has_value(); }))
     fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
   // What this rank still has to send stands before its farewell: memory stays until that has been sent.
@@ -133,19 +134,18 @@ void GlooGroup::await_letter() {
 }
 
 void GlooGroup::listen() {
-  bool opened = false, closed = false;
+  bool opened = false;
+  std::vector<int> closed;
   for (;;) {
     int from = -1;
     bool mail = false;
     try {
       if (!opened) {
-        closed = true;  // what it cannot be opened to is gone
         open_mailbox();
         opened = true;
-        closed = false;
       }
       mail = mailboxes_.back().buffer->waitRecv(&from, gloo_unlimited);
-      closed = false;
+      closed.clear();
       if (mail && from >= 0 && from < size_) {
         const GlooMessage letter = mailboxes_.back().message;
         handle(letter, from);
@@ -155,11 +155,16 @@ void GlooGroup::listen() {
           await_letter();
       }
     } catch (const std::exception& error) {
-      // A letter may have come before the connection closed: it is taken first, and says why.
-      if (!std::exchange(closed, true)) continue;
-      if (!find_lost(error.what())) return;
+      // A letter that came before its connection closed says why. So a closed connection is judged only when the
+      // mailbox, looked into after it was seen to be closed, is empty.
+      if (closed.empty()) {
+        closed = find_closed();
+        if (opened && !closed.empty()) continue;
+      }
+      if (!name_lost(closed, error.what())) return;
       // The others' farewells are still read, so that they need not wait.
-      opened = closed = false;
+      opened = false;
+      closed.clear();
     }
     const std::lock_guard guard(mutex_);
     if (stopping_) return;
@@ -196,18 +201,21 @@ void GlooGroup::handle(const GlooMessage& message, int from) {
   }
 }
 
-bool GlooGroup::find_lost(const std::string& error) {
-  std::vector<int> lost;
+std::vector<int> GlooGroup::find_closed() {
+  std::vector<int> closed;
   const std::lock_guard guard(mutex_);
   for (int rank = 0; rank < size_; ++rank) {
     if (!reachable(rank)) continue;
     try {
       probe_->recv(rank, probe_slot, 0, 0);
-    } catch (const std::exception&) {
-      peers_[index(rank)].lost = true;
-      lost.push_back(rank);
-    }
+    } catch (const std::exception&) { closed.push_back(rank); }
   }
+  return closed;
+}
+
+bool GlooGroup::name_lost(const std::vector<int>& lost, const std::string& error) {
+  const std::lock_guard guard(mutex_);
+  for (const int rank : lost) peers_[index(rank)].lost = true;
   if (lost.empty())
     fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
   else
@@ -261,7 +269,7 @@ void GlooGroup::ask(Lock& lock) {
       if (!answered(rank)) return false;
     return true;
   };
-  changed_.wait_until(lock, Clock::now() + std::chrono::duration_cast<Clock::duration>(patience(timeout_)), settled);
+  changed_.wait_until(lock, Clock::now() + patience(timeout_), settled);
   if (!failure_ && !leaving_ && done_ < question.sequence) judge(question);
 }
 
@@ -298,23 +306,26 @@ void GlooGroup::say_farewell(Lock& lock, GlooMessage farewell) {
   const auto named = [&](int rank) {
     return failure_ && std::find(failure_->ranks().begin(), failure_->ranks().end(), rank) != failure_->ranks().end();
   };
-  // Who is named may not read any more: the others come first.
   std::vector<Letter*> read, may_read;
   for (int rank = 0; rank < size_; ++rank) {
     if (!reachable(rank) || rank == told_by_) continue;
     Letter* const letter = send(farewell, rank);
     if (letter != nullptr) (named(rank) ? may_read : read).push_back(letter);
   }
-  read.insert(read.end(), may_read.begin(), may_read.end());
   lock.unlock();
-  const auto limit = Clock::now() + farewell_limit;
-  for (Letter* letter : read) {
-    const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(limit - Clock::now());
-    if (rest.count() <= 0) break;
-    try {
-      letter->buffer->waitSend(rest);
-    } catch (const std::exception&) {}  // that rank has left, too, or does not read
-  }
+  const auto await_sent = [](const std::vector<Letter*>& letters, std::chrono::milliseconds limit) {
+    const auto deadline = Clock::now() + limit;
+    for (Letter* letter : letters) {
+      const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      if (rest.count() <= 0) return;
+      try {
+        letter->buffer->waitSend(rest);
+      } catch (const std::exception&) {}  // that rank has left, too, or does not read
+    }
+  };
+  // Who is told nothing before the connection closes takes this rank for lost.
+  await_sent(read, patience(timeout_));
+  await_sent(may_read, named_patience);
   lock.lock();
 }
 

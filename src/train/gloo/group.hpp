@@ -67,7 +67,10 @@ class GlooGroup {
   void open_mailbox();
   void await_letter();
   void handle(const GlooMessage& message, int from);
-  bool find_lost(const std::string& error);
+  /// Of those who are neither lost nor gone by their own word: whose connection is closed.
+  std::vector<int> find_closed();
+  /// False where nobody is, and the group failed by `error` alone.
+  bool name_lost(const std::vector<int>& lost, const std::string& error);
 
   void watch();
   void ask(Lock& lock);
