@@ -6,11 +6,11 @@ cd "$root"
 # ccache finds the same object again whatever folder the clone is in.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
-# A heavy C++ compilation needs up to 1.5 GiB: no more jobs than memory allows.
+# A heavy C++ compilation needs up to 2 GiB: no more jobs than memory allows.
 job_count() {
   local cores memory
   cores=$(nproc)
-  memory=$(awk '/MemAvailable/ {print int($2 / 1024 / 1024 / 1.5)}' /proc/meminfo)
+  memory=$(awk '/MemAvailable/ {print int($2 / 1024 / 1024 / 2)}' /proc/meminfo)
   ((memory < 1)) && memory=1
   echo $((cores < memory ? cores : memory))
 }

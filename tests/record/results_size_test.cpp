@@ -1,5 +1,6 @@
 // Results stay small whatever is reported.
 #include "record_support.hpp"
+#include "support/sanitizers.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/record/results.hpp>
@@ -8,7 +9,7 @@
 
 namespace ht = hypertune;
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their allocators keep no such books
+#if !defined(HYPERTUNE_TEST_ASAN) && !defined(HYPERTUNE_TEST_TSAN)  // their allocators keep no such books
 namespace {
 std::size_t allocated() {
   const auto info = ::mallinfo2();

@@ -1,3 +1,4 @@
+#include "support/sanitizers.hpp"
 #include "support/screen.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
@@ -287,14 +288,6 @@ TEST_CASE("a summary is written every so often") {
   std::fclose(stream);
   close(ends[0]);
 }
-
-#if defined(__SANITIZE_THREAD__)
-#define HYPERTUNE_TEST_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HYPERTUNE_TEST_TSAN 1
-#endif
-#endif
 
 #ifndef HYPERTUNE_TEST_TSAN  // it allows no thread in the child of a program that had threads
 TEST_CASE("Ctrl-C without a handler leaves a terminal that works") {

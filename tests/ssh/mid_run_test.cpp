@@ -195,7 +195,6 @@ TEST_CASE("clocks of hosts that are an hour off change nothing") {
   if (!hosts) return;
   const TemporaryDirectory directory, brought("/var/tmp");  // the hosts see this machine's disk, but for /tmp
   std::ofstream(brought.path() / "clock.c") << R"c(
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <sys/time.h>
@@ -216,7 +215,7 @@ int gettimeofday(struct timeval* restrict t, void* restrict zone) {
 }
 )c";
   const std::string library = brought.path() / "clock.so", agent = brought.path() / "agent";
-  if (local_command({"gcc", "-shared", "-fPIC", "-o", library, brought.path() / "clock.c", "-ldl"}).exit != 0) {
+  if (local_command({"gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, brought.path() / "clock.c", "-ldl"}).exit != 0) {
     WARN("skipped: no C compiler");
     return;
   }

@@ -1,13 +1,8 @@
 // The tests fork where other threads have been: the children's threads are new ones, which ThreadSanitizer refuses by
 // default.
-#if defined(__SANITIZE_THREAD__)
-#define HYPERTUNE_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define HYPERTUNE_THREAD_SANITIZER 1
-#endif
-#endif
-#ifdef HYPERTUNE_THREAD_SANITIZER
+#include "support/sanitizers.hpp"
+
+#ifdef HYPERTUNE_TEST_TSAN
 extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
 // Gloo's library is not instrumented: that a buffer's end waits for its users, by the count of a shared_ptr, is not
 // seen.

@@ -1,5 +1,6 @@
 // Drivers with real threads and real checkpoints, killed by SIGKILL whenever it pleases chance.
 #include "history.hpp"
+#include "support/sanitizers.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -22,24 +23,12 @@
 #include <string>
 #include <utility>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HYPERTUNE_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HYPERTUNE_SANITIZED 1
-#endif
-#endif
-
 namespace ht = hypertune;
 using namespace std::chrono_literals;
 
 namespace {
 
-#ifdef HYPERTUNE_SANITIZED
-constexpr int kill_points = 20;
-#else
-constexpr int kill_points = 200;
-#endif
+constexpr int kill_points = hypertune_test::address_sanitizer || hypertune_test::thread_sanitizer ? 20 : 200;
 
 struct Config {
   double x = 0;
