@@ -6,6 +6,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/process/process_tree.hpp>
 #include <hypertune/remote/agent.hpp>
 #include <hypertune/remote/executor.hpp>
 
@@ -53,6 +54,14 @@ class Hosts {
           return line.find((folder_.path() / host).string() + '\0') != std::string::npos;
         },
         "test_agent");
+  }
+  /// The processes of its trials, which are children of the agents' guardians.
+  std::vector<pid_t> trials(const std::string& host) const {
+    std::vector<pid_t> found;
+    for (const pid_t agent : agents(host))
+      for (const pid_t guardian : process::children_of(agent))
+        for (const pid_t trial : process::children_of(guardian)) found.push_back(trial);
+    return found;
   }
   /// Every process of any agent of these hosts: agents, guardians, workers.
   std::vector<pid_t> all() const {

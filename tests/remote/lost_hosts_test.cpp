@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <memory>
@@ -114,6 +115,50 @@ TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on e
   tuner.shutdown();
   tuner.check();
   CHECK(eventually([&] { return hosts.all().empty(); }));
+}
+
+TEST_CASE("what takes a host's trials first and then their agent is the host's end, and no failure of theirs") {
+  const Hosts hosts(1);
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), quick()), program());
+  tuner.attempts = 5;
+  std::optional<Seconds> struck;
+  bool agent_too = false;
+  tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 2 == 0}; };
+  Plan plan{.steps = 1000};
+  plan.throw_at = 100000;  // not "ordinary": it may fail
+  for (int i = 0; i < 2; ++i) {
+    plan.seed = i + 1;
+    tuner.add(plan);
+  }
+  tuner.run([&] {
+    const Seconds now = hypertune::detail::steady_seconds();
+    if (!struck && tuner[0].sealed.size() >= 2 && tuner[1].sealed.size() >= 2) {
+      struck = now;
+      const auto trials = hosts.trials("a");
+      REQUIRE(!trials.empty());
+      for (const pid_t pid : trials) REQUIRE(::kill(pid, SIGKILL) == 0);
+    }
+    // The other host's trial reports on, so this is asked again: the agent has heard of the trial's end by then.
+    if (struck && !agent_too && now - *struck >= 0.1) {
+      REQUIRE(hosts.kill("a"));
+      agent_too = true;
+    }
+    return agent_too || tuner[0].finished + tuner[1].finished == 2;
+  });
+  REQUIRE(agent_too);
+  tuner.run();
+  int lost = 0;
+  for (TrialId id = 0; id < 2; ++id) {
+    CHECK(tuner[id].finished == 1);
+    for (const auto& cause : tuner[id].causes) {
+      ++lost;
+      CHECK(cause.source == FailureSource::infrastructure);
+      CHECK_THAT(cause.text, ContainsSubstring("host 'a' was lost"));
+    }
+  }
+  CHECK(lost == 1);
+  tuner.shutdown();
+  tuner.check();
 }
 
 TEST_CASE("an agent that is asked to end lets its trials save and leave, which counts as a preemption") {

@@ -99,12 +99,17 @@ void Agent::heard(Failed& e) {
   if (run && run->damaged.empty() && run->pinned && !std::filesystem::exists(store_->folder(*run->pinned)))
     run->damaged = "it vanished before it was read";
   if (run && !run->damaged.empty()) return repair(run);
+  // What ends all processes of a host, of a job or of a pod may take the trial first. If this agent is next, the host
+  // is lost, and the trial has not failed. The ranks of a group are judged together: who failed first must be told at
+  // once.
+  if (run && !run->launch.seat && e.cause.source == FailureSource::infrastructure)
+    run->told_from = steady_now() + time_to_follow;
   last(e);
 }
 
 // The end of an attempt is told when all that belongs to it has been.
 void Agent::tell_end(const RunPointer& run) {
-  if (!run->last || run->over || run->copies > 0 || !send_log(*run)) return;
+  if (!run->last || run->over || run->copies > 0 || steady_now() < run->told_from || !send_log(*run)) return;
   const wire::Message message = *std::exchange(run->last, std::nullopt);
   channel_->send(message);
   unpin(run);

@@ -66,6 +66,7 @@ class Agent {
     int copies = 0;            // checkpoints of it on their way to the driver
     std::optional<Continue> held = {};
     std::optional<wire::Message> last = {};  // what ends it, once its copies and its log are sent
+    Seconds told_from = 0;                   // … and not before
     LogTail log = {};
   };
   using RunPointer = std::shared_ptr<Run>;
@@ -207,6 +208,7 @@ class Agent {
   }
 
   static constexpr int copies_ahead = 2;
+  static constexpr Seconds time_to_follow = 0.2;                 // from a trial's end from outside to this agent's
   static constexpr std::size_t quiet = std::size_t{512} << 10U;  // of the stream: what may wait before logs do
 
   const ProgramMaker& make_program_;
