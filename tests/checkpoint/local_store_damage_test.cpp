@@ -1,5 +1,6 @@
 // What may go wrong with a checkpoint on a disk.
 #include "support/checkpoint_store_conformance.hpp"
+#include "support/eventually.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -11,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -360,9 +362,17 @@ TEST_CASE("killed at any moment, every listed checkpoint is whole") {
     REQUIRE(read(ready[0], &c, 1) == 1);
     close(ready[0]);
     close(ready[1]);
-    // The moment of the kill is what is random here; nothing is waited for.
-    const timespec pause{0, static_cast<long>(uniform01(rng) * 15e6)};
-    nanosleep(&pause, nullptr);
+    // The moment of the kill is what is random here: in the child's own time, as on a busy machine it may wait for
+    // long.
+    clockid_t clock = {};
+    REQUIRE(clock_getcpuclockid(child, &clock) == 0);
+    const auto worked = [&] {
+      timespec time{};
+      clock_gettime(clock, &time);
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+    };
+    const double moment = worked() + uniform01(rng) * 0.015;
+    REQUIRE(hypertune::test::eventually([&] { return worked() >= moment; }));
     kill(child, SIGKILL);
     int status = 0;
     REQUIRE(waitpid(child, &status, 0) == child);
