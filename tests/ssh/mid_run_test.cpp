@@ -215,7 +215,8 @@ int gettimeofday(struct timeval* restrict t, void* restrict zone) {
 }
 )c";
   const std::string library = brought.path() / "clock.so", agent = brought.path() / "agent";
-  if (local_command({"gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, brought.path() / "clock.c", "-ldl"}).exit != 0) {
+  if (local_command({"gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-o", library, brought.path() / "clock.c", "-ldl"})
+          .exit != 0) {
     WARN("skipped: no C compiler");
     return;
   }
