@@ -13,6 +13,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,16 @@ remote::RemoteOptions quick(double silence = 1.5) {
   return options;
 }
 std::shared_ptr<const Program> program() { return planned_program(Form::object); }
+
+/// Trials that may fail, which "ordinary" ones may not: at a step that none comes to.
+void add_trials(ScriptedTuner& tuner, int count, int steps) {
+  Plan plan{.steps = steps};
+  plan.throw_at = steps + 1000;
+  for (int i = 0; i < count; ++i) {
+    plan.seed = i + 1;
+    tuner.add(plan);
+  }
+}
 
 std::string hosts_error(const remote::HostPool& pool, remote::RemoteOptions options = quick()) {
   options.gather = 0.1;
@@ -91,12 +102,7 @@ TEST_CASE("a killed host's trials fail by the infrastructure's doing and go on e
   tuner.attempts = 5;
   bool struck = false;
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 2 == 0}; };
-  Plan plan{.steps = 200};
-  plan.throw_at = 1000;  // not "ordinary": it may fail
-  for (int i = 0; i < 4; ++i) {
-    plan.seed = i + 1;
-    tuner.add(plan);
-  }
+  add_trials(tuner, 4, 200);
   tuner.run([&] {
     if (!struck && tuner[0].sealed.size() >= 2 && tuner[1].sealed.size() >= 2) {
       struck = true;
@@ -124,12 +130,7 @@ TEST_CASE("what takes a host's trials first and then their agent is the host's e
   std::optional<Seconds> struck;
   bool agent_too = false;
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 2 == 0}; };
-  Plan plan{.steps = 1000};
-  plan.throw_at = 100000;  // not "ordinary": it may fail
-  for (int i = 0; i < 2; ++i) {
-    plan.seed = i + 1;
-    tuner.add(plan);
-  }
+  add_trials(tuner, 2, 1000);
   tuner.run([&] {
     const Seconds now = hypertune::detail::steady_seconds();
     if (!struck && tuner[0].sealed.size() >= 2 && tuner[1].sealed.size() >= 2) {
@@ -172,12 +173,7 @@ TEST_CASE("an agent that is asked to end lets its trials save and leave, which c
     if (t.id == 0 && t.steps == 3 && !asked.exchange(true)) REQUIRE(hosts.kill("a", SIGTERM));
     return Answer{};
   };
-  Plan plan{.steps = 3000};
-  plan.throw_at = 100000;
-  for (int i = 0; i < 2; ++i) {
-    plan.seed = i + 1;
-    tuner.add(plan);
-  }
+  add_trials(tuner, 2, 3000);
   tuner.run([&] { return tuner[0].starts.size() == 2 && tuner[1].starts.size() == 2; });
   tuner.look([&] {
     for (TrialId id = 0; id < 2; ++id) {

@@ -306,7 +306,7 @@ class Pods(TerminalCase, KubernetesCase):
         self.cluster(kubeconfig=done.stdout.strip())
         _, err = self.run_command("up", "c.yaml", "-y", code=2)
         self.assertIn("create pods (to make machines), create pods/exec (to reach into them)", err)
-        self.assertIn('{apiGroups: [""], resources: [pods], verbs: [create]}', err)
+        self.assertIn('[{apiGroups: [""], resources: [pods], verbs: [create]}, {apiGroups: [""], resources: [pods/exec], verbs: [create]}]', err)
         self.assertEqual(self.ours(), [])
         done = self.kubernetes("user", "none")
         self.cluster(kubeconfig=done.stdout.strip())
