@@ -37,15 +37,16 @@ auto Tuner::async_run(CompletionToken&& token) {
               stop();
           });
         start([operation](std::exception_ptr error, Results results) {
-          const auto executor = operation->work.get_executor();
-          asio::post(executor, [operation, error = std::move(error), results = std::move(results)]() mutable {
-            if (auto slot = asio::get_associated_cancellation_slot(operation->handler); slot.is_connected())
-              slot.clear();
-            operation->work.reset();
-            auto completed = std::move(operation->handler);
-            operation.reset();
-            std::move(completed)(std::move(error), std::move(results));
-          });
+          // Until post() has returned: an execution context that runs out of work may be destroyed.
+          const auto work = std::move(operation->work);
+          asio::post(work.get_executor(),
+                     [operation, error = std::move(error), results = std::move(results)]() mutable {
+                       if (auto slot = asio::get_associated_cancellation_slot(operation->handler); slot.is_connected())
+                         slot.clear();
+                       auto completed = std::move(operation->handler);
+                       operation.reset();
+                       std::move(completed)(std::move(error), std::move(results));
+                     });
         });
       },
       token);
