@@ -11,6 +11,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -79,6 +80,9 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
   options.metrics = sweep.trial->metrics;
   options.environment = sweep.trial->environment;
   options.grace = sweep.trial->grace;
+  // Before rank 0, which waits for it, is taken for hung.
+  if (const double hang = sweep.options.hang_limit; hang > 0)
+    options.stop_limit = std::min(options.stop_limit, hang / 2);
   for (const auto& objective : objectives_of(sweep.options)) options.objectives.push_back(objective.metric);
   options.bind_to_slot = sweep.executor.workers == "threads";
   for (const auto& rule : sweep.trial->log_rules)

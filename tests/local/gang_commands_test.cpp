@@ -220,6 +220,15 @@ TEST_CASE("what ends a rank ends the gang: a signal from outside is a loss, an e
     CHECK(failed.cause.source == FailureSource::infrastructure);
     CHECK_THAT(failed.cause.text, ContainsSubstring("rank 1: the command was killed by signal 9"));
   }
+  SECTION("a rank that is stopped is named, and lost after a time") {
+    local::CommandOptions options;
+    options.stop_limit = 0.4;
+    GangBench bench(kind, shell("[ $RANK = 1 ] && sh -c 'kill -STOP $$'; sleep 60", std::move(options)));
+    bench.launch({"localhost", "localhost", "localhost"});
+    const auto failed = bench.events.next<Failed>();
+    CHECK(failed.cause.source == FailureSource::infrastructure);
+    CHECK_THAT(failed.cause.text, ContainsSubstring("rank 1: the command was stopped (SIGSTOP) for"));
+  }
   SECTION("an error") {
     GangBench bench(kind, shell("[ $RANK = 2 ] && echo 'all wrong' && exit 3; sleep 60"));
     bench.launch({"localhost", "localhost", "localhost"});

@@ -95,4 +95,14 @@ inline std::uint64_t tree_memory(pid_t pid, int depth = 0) {
   return bytes;
 }
 
+/// Whether a process, or one that descends from it, is stopped: by SIGSTOP, or as it wants a terminal that it may not
+/// have. One that a debugger holds is not.
+inline bool any_stopped(pid_t pid, int depth = 0) {
+  if (stat_field(pid, 3) == "T") return true;
+  if (depth < 16)
+    for (const pid_t child : children_of(pid))
+      if (any_stopped(child, depth + 1)) return true;
+  return false;
+}
+
 }  // namespace hypertune::inline v0::process

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/process/process_tree.hpp>
 #include <hypertune/process/subprocess.hpp>
 
 #include <atomic>
@@ -40,6 +41,9 @@ class ChildProcess {
 
   /// Waits for output or the exit, at most `seconds` (0: looks only). `out` and `err` take what came.
   void pump(double seconds, std::string& out, std::string& err);
+
+  /// Whether it, or what it started, is stopped (SIGSTOP).
+  bool is_stopped() const { return process::any_stopped(process_.pid()); }
 
   /// Of wait(2), once it has exited.
   const std::optional<int>& status() const { return process_.status(); }

@@ -23,6 +23,8 @@ struct CommandOptions {
   std::map<std::string, std::string> environment = {};  ///< added to this program's
   std::vector<LogRule> log_rules = {};
   Seconds grace = 5;  ///< seconds between SIGTERM and SIGKILL
+  /// Of a trial of several workers: seconds until a command that is stopped (SIGSTOP) is taken for lost.
+  Seconds stop_limit = 60;
   /// The metrics that are tuned. A line of JSON that has none of them, no step and no checkpoint is no report (a
   /// program may print its settings so). Empty: every line of JSON with a number in it is one.
   std::vector<std::string> objectives = {};

@@ -157,6 +157,9 @@ class CommandRun final : public TrialRun {
 
   static std::string end_of(int rank) { return fmt::format("command of rank {} has ended", rank); }
 
+  // One that is stopped holds up all others, and none of them can say why.
+  void look_for_stop();
+
   // Rank 0 is through: the others have some time to end by themselves. One that fails in it ends the attempt.
   void wait_for_others();
   // A command whose peers are gone fails of that. Who else is lost is heard of meanwhile, and the attempt is ended for
@@ -206,6 +209,8 @@ class CommandRun final : public TrialRun {
   bool told_repetition_ = false;
   bool terminating_ = false, suspended_ = false, exclude_host_ = false, no_retry_ = false;
   double kill_at_ = 0;
+  double look_for_stop_at_ = 0;
+  std::optional<double> stopped_since_;
   int ends_before_ = 0;  // ends_from_outside() when the command began
 };
 

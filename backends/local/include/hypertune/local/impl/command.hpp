@@ -49,6 +49,8 @@ inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOp
   for (const auto& rule : plan.options.log_rules) plan.rules.push_back({compile(rule.match, "failures: log", 0), rule});
   if (!(plan.options.grace >= 0))
     fail(Errc::usage, "the command's grace is {} s, but must be 0 or more", plan.options.grace);
+  if (!(plan.options.stop_limit > 0))
+    fail(Errc::usage, "the command's stop_limit is {} s, but must be more than 0", plan.options.stop_limit);
   return plan;
 }
 

@@ -27,6 +27,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
     if (context_->stop_requested() && !terminating_) terminate();
     if (auto report = next_report()) return report;
     if (child_->status()) return finish();
+    look_for_stop();
     if (terminating_ && hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
     if (!leads()) {  // it need not print, and all that it does is one step
       context_->alive();
@@ -67,6 +68,7 @@ HYPERTUNE_INLINE void CommandRun::suspend() {
 HYPERTUNE_INLINE void CommandRun::resume() {
   child_->signal(SIGCONT);
   suspended_ = false;
+  stopped_since_.reset();
 }
 
 HYPERTUNE_INLINE bool CommandRun::reset(Context& context) {
@@ -85,6 +87,7 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   refusal_ = {};
   judged_ = told_repetition_ = false;
   last_step_.reset();
+  stopped_since_.reset();
   tail_.clear();
   adopted_.reset();
   terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
@@ -235,6 +238,22 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
   cause.exclude_host = exclude_host_;
   cause.retry = !no_retry_;
   throw TrialFailure(std::move(cause));
+}
+
+HYPERTUNE_INLINE void CommandRun::look_for_stop() {
+  const double now = hypertune::detail::steady_seconds();
+  if (!of_several() || terminating_ || now < look_for_stop_at_) return;
+  look_for_stop_at_ = now + std::min(plan_.options.stop_limit / 8, 5.0);
+  if (!child_->is_stopped()) {
+    stopped_since_.reset();
+    return;
+  }
+  if (!stopped_since_) stopped_since_ = now;
+  if (now - *stopped_since_ < plan_.options.stop_limit) return;
+  child_->signal(SIGKILL);
+  throw TrialFailure(
+      Cause{.source = FailureSource::infrastructure,
+            .text = fmt::format("the command was stopped (SIGSTOP) for {:.0f} s", now - *stopped_since_)});
 }
 
 HYPERTUNE_INLINE void CommandRun::wait_for_others() {
