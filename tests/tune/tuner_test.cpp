@@ -341,6 +341,24 @@ TEST_CASE("mistakes found at the start leave no folder behind") {
   CHECK(ht::tune(space, square, o).size() == 20);
 }
 
+TEST_CASE("a trial that fails as the experiment's folder was moved is not to blame: it goes on where the folder is") {
+  for (int again = 0; again < 8; ++again) {  // whether the Journal sees it first is chance
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    o.samples = 1;
+    const auto moved = directory.path() / "moved";
+    const auto fail_there = [&](const Config& c) {
+      if (std::filesystem::exists(moved)) return square(c);
+      std::filesystem::rename(o.output, moved);
+      throw std::runtime_error("there is no folder to save in");
+    };
+    CHECK_THROWS_WITH(ht::tune(space, fail_there, o), ContainsSubstring("was moved to '" + moved.string() + "'"));
+    o.output = moved;
+    o.resume = true;
+    CHECK(ht::tune(space, fail_there, o).count(ht::TrialState::completed) == 1);
+  }
+}
+
 TEST_CASE("a scheduler that reads one objective is refused where there are several") {
   TemporaryDirectory directory;
   auto o = options(directory);

@@ -107,6 +107,10 @@ class Journal {
   /// Looks now, on the Journal's thread, whether the folder and the database are in their place; throws what the
   /// Journal fails with if they are not. For who failed at another file there: this is the cause then.
   void require_in_place() { state_->look_now(); }
+  /// The same of the folder alone, and cheap where it is in its place: before what may come of its absence is recorded.
+  void require_folder() {
+    if (!state_->folder_in_place()) require_in_place();
+  }
   /// The caller is about to remove the files itself.
   void let_go() { state_->let_go(); }
   const std::filesystem::path& directory() const { return state_->directory; }
@@ -190,6 +194,7 @@ class Journal {
       await(guard, [&] { return looked_ >= asked; });
       throw_if_failed();
     }
+    bool folder_in_place() const { return lock_.is(place_); }
     void let_go() {
       const std::lock_guard guard(presence_);
       let_go_ = true;

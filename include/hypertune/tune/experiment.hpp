@@ -28,6 +28,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -163,7 +164,11 @@ class Experiment {
 
   /// Writes down what a call to the Controller brought about. Must precede carrying out its commands.
   void write(Outcome& out, Seconds now) {
-    for (auto& what : out.records) journal_->append(now, std::move(what));
+    for (auto& what : out.records) {
+      // A trial that fails as its folder is not there any more is not to blame: the driver ends of that as well.
+      if (std::holds_alternative<record::AttemptFailed>(what)) journal_->require_folder();
+      journal_->append(now, std::move(what));
+    }
     out.records.clear();
     show_usage();
     for (const auto& text : out.notices) note(text);

@@ -8,7 +8,7 @@ import urllib.parse
 import urllib.request
 import unittest
 
-from support import BrowserCase, Dashboard, NetworkChanged, hypertune_has_dashboard, skip_reason, wait_until
+from support import BrowserCase, Dashboard, hypertune_has_dashboard, skip_reason, wait_until
 
 VIEWS = ["overview", "trials", "curves", "matters", "tradeoffs", "happened"]
 
@@ -77,21 +77,12 @@ class PageCase(BrowserCase):
         return f"#/e/{place}/{view}" + (f"?{rest}" if rest else "")
 
     def open(self, hash_=""):
-        for _ in range(20):
-            self.browser.driver.get("about:blank")
-            self.browser.driver.get(self.url + hash_)
-            try:
-                return self.settled()
-            except NetworkChanged:
-                self.browser.said.clear()
-        self.fail("the machine's network changed again and again")
+        return self.browser.load(self.url + hash_, self.settled)
 
     def has_data(self):
         if self.browser.js("return Number(document.documentElement.dataset.refreshed || 0) > 0 && !document.querySelector('main.loading')"):
             return True
-        self.browser.collect()
-        if any("ERR_NETWORK_CHANGED" in line for line in self.browser.said):
-            raise NetworkChanged
+        self.browser.require_same_network()
         return False
 
     def settled(self):

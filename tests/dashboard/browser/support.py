@@ -80,6 +80,22 @@ class Browser:
             if message["method"] == "Network.requestWillBeSent":
                 self.asked.append(message["params"]["request"]["url"])
 
+    def require_same_network(self):
+        self.collect()
+        if any("ERR_NETWORK_CHANGED" in line for line in self.said):
+            raise NetworkChanged
+
+    def load(self, url, settled):
+        """Opens a page and waits for it by `settled()`; opens it again where that raises NetworkChanged."""
+        for _ in range(20):
+            self.driver.get("about:blank")
+            self.driver.get(url)
+            try:
+                return settled()
+            except NetworkChanged:
+                self.said.clear()
+        raise AssertionError("the machine's network changed again and again")
+
     def hosts_asked(self):
         """Who was asked, without what is in the page itself."""
         self.collect()

@@ -1,15 +1,20 @@
 """The page's pure functions, in the browser: see functions.js. No server but one of files, no experiment."""
 import unittest
 
-from support import BrowserCase, FileServer
+from support import BrowserCase, FileServer, wait_until
 
 
 class Functions(BrowserCase):
+    def results(self):
+        results = self.browser.js("return window.results")
+        if not results:
+            self.browser.require_same_network()
+        return results
+
     def test_all(self):
         files = FileServer()
         self.addCleanup(files.close)
-        self.browser.driver.get(f"{files.url}/tests/functions.html")
-        results = self.browser.until("return window.results", seconds=60)
+        results = self.browser.load(f"{files.url}/tests/functions.html", lambda: wait_until(self.results, "the results", seconds=60))
         self.assertGreater(len(results), 25)
         for name, problem in results:
             with self.subTest(name):
