@@ -148,4 +148,6 @@ class GroupRun {
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/execute/impl/group_run.hpp>
+#include <hypertune/execute/impl/group_run_commands.hpp>
+#include <hypertune/execute/impl/group_run_events.hpp>
 #endif

@@ -8,7 +8,10 @@
 #include <hypertune/tune/impl/controller_slots.hpp>
 #include <hypertune/tune/impl/curve_beyond.hpp>
 #include <hypertune/tune/impl/dispatcher.hpp>
+#include <hypertune/tune/impl/dispatcher_hosts.hpp>
+#include <hypertune/tune/impl/dispatcher_workers.hpp>
 #include <hypertune/tune/impl/experiment_directory.hpp>
+#include <hypertune/tune/impl/experiment_state.hpp>
 #include <hypertune/tune/impl/judge.hpp>
 #include <hypertune/tune/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/resumption.hpp>

@@ -19,6 +19,11 @@
 
 namespace hypertune::inline v0 {
 
+namespace detail {
+/// A slot as the record has it.
+inline record::WorkerPlace place_of(const Slot& slot) { return {slot.host_name, slot.cpus, slot.gpus}; }
+}  // namespace detail
+
 /// Places and launches trials, and keeps what runs. A trial of several workers is placed as a whole, or waits and holds
 /// nothing.
 class Dispatcher {
@@ -199,4 +204,6 @@ class Dispatcher {
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/dispatcher.hpp>
+#include <hypertune/tune/impl/dispatcher_hosts.hpp>
+#include <hypertune/tune/impl/dispatcher_workers.hpp>
 #endif

@@ -2,7 +2,7 @@
 // code.
 #pragma once
 
-#include <hypertune/detail/visit.hpp>
+#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/growths.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,7 +26,6 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -72,19 +70,7 @@ class ExperimentState {
     for (const auto& objective : objectives_) words_.add(objective.metric, objective.mode == Mode::maximize);
   }
 
-  void apply(const record::Any& what, Seconds time) {
-    now_ = std::max(now_, time);
-    answering_ = just_reported_;
-    if (const auto* report = std::get_if<record::TrialReported>(&what))
-      just_reported_ = report->trial;
-    else if (!std::holds_alternative<record::TrialCheckpointed>(what) &&
-             !std::holds_alternative<record::AttributesSet>(what) &&
-             !std::holds_alternative<record::WorkersAsked>(what) &&
-             !std::holds_alternative<record::ExperimentStarted>(what))
-      just_reported_ = -1;
-    detail::visit([this](const auto& r) { this->on(r); }, what);
-    last_event_ = now_;
-  }
+  void apply(const record::Any& what, Seconds time);
 
   const SearchSpace& space() const { return space_; }
   const std::vector<Objective>& objectives() const { return objectives_; }
@@ -116,27 +102,7 @@ class ExperimentState {
   }
   /// What the trial may go on from, the best choice first: its own checkpoints; where it has taken over another one's
   /// state, those it made since, then what it took over; before it has made any, at last its own of before.
-  std::vector<CheckpointInfo> restorable(TrialId trial) const {
-    const auto own = checkpoints(trial);
-    // One that is ahead of the reports would leave out those between: earlier versions recorded such, and died.
-    const auto reported = [steps = trials_[trial].steps](const CheckpointInfo& c) { return c.steps <= steps; };
-    const auto found = takeovers_.find(trial);
-    std::vector<CheckpointInfo> list, before;
-    if (found == takeovers_.end()) {
-      std::copy_if(own.begin(), own.end(), std::back_inserter(list), reported);
-      return list;
-    }
-    const Takeover& takeover = found->second;
-    for (const auto& checkpoint : own) {
-      if (checkpoint == takeover.base) continue;
-      const bool earlier = takeover.before.contains(checkpoint.name);
-      if (earlier || reported(checkpoint)) (earlier ? before : list).push_back(checkpoint);
-    }
-    const auto donors = checkpoints(takeover.base.trial);
-    if (std::find(donors.begin(), donors.end(), takeover.base) != donors.end()) list.push_back(takeover.base);
-    if (!takeover.saved) list.insert(list.end(), before.begin(), before.end());
-    return list;
-  }
+  std::vector<CheckpointInfo> restorable(TrialId trial) const;
   /// Names of those of its checkpoints that the trial made before it took over another one's state.
   const std::set<std::string>* superseded(TrialId trial) const {
     const auto found = takeovers_.find(trial);
@@ -148,18 +114,7 @@ class ExperimentState {
   bool may_give(TrialId trial, int steps, bool last) const { return scheduler_.may_give(trial, steps, last); }
   /// The first loss that the trial reported last within `steps` steps, by which a checkpoint of then is judged however
   /// late it arrives; the worst where it breaks a constraint.
-  double loss_at(TrialId trial, int steps) const {
-    if (!constraints_.empty()) {
-      const auto excesses = excesses_.find(trial);
-      if (excesses == excesses_.end() || detail::violation(excesses->second, constraints_) > 0) return worst_loss;
-    }
-    const auto found = recent_losses_.find(trial);
-    if (found == recent_losses_.end()) return worst_loss;
-    const auto& recent = found->second;
-    const auto later = std::upper_bound(recent.begin(), recent.end(), steps,
-                                        [](int wanted, const auto& each) { return wanted < each.first; });
-    return later == recent.begin() ? recent.front().second : std::prev(later)->second;
-  }
+  double loss_at(TrialId trial, int steps) const;
   /// The trial with the smallest first loss so far, and that loss; one that keeps the constraints, if any does.
   std::optional<TrialId> best() const { return best_; }
   double best_loss() const { return best_loss_; }
@@ -241,146 +196,14 @@ class ExperimentState {
     if (std::exchange(ended_in_order_, false)) ending_.reset();  // else a driver died on its way out: go on with that
   }
 
-  void on(const record::TrialCreated& r) {
-    bool foreign = false;
-    Point point = r.point;
-    if (!fits(point, r.params)) {
-      try {
-        point = space_.point(r.params);
-      } catch (const Error&) {
-        foreign = true;
-        point.assign(space_.size(), inactive);
-      }
-    }
-    const TrialId trial = trials_.add(std::move(point));
-    trials_[trial].foreign = foreign;
-    foreign_ += foreign;
-    known_ += r.known;
-    if (foreign) return;
-    suggestions_->observe({.kind = Observation::Kind::started, .trial = trial, .point = trials_[trial].point});
-    if (!r.known)
-      scheduler_.on_create(trial, trials_[trial].point);
-    else
-      known_trials_.insert(trial);
-  }
-
-  void on(const record::TrialStarted& r) {
-    auto& entry = trials_[r.trial];
-    if (entry.state == TrialState::paused && entry.before_pause == Decision::pause && !entry.foreign)
-      scheduler_.on_resume(r.trial);
-    auto& where = where_[r.trial];
-    where = {.host = r.host, .others = {}, .generation = r.generation};
-    for (const auto& other : r.others) where.others.push_back(other.host);
-    displaced_.erase(r.trial);
-    entry.attempts = r.attempt + 1;
-    entry.since = now_;
-    entry.started_at = r.next_step;
-    entry.reported = false;
-    entry.exploited = false;
-    trials_.set_state(r.trial, TrialState::running);
-  }
-
-  void on(const record::TrialResized& r) {
-    if (r.workers.empty()) return;
-    auto& where = where_[r.trial];
-    const int workers = static_cast<int>(r.workers.size());
-    const Seconds last = where.broken.value_or(trials_[r.trial].since);
-    where.growths += workers > where.workers() ? 1 : 0;
-    const bool formed = where.broken ? *where.broken + startup_ <= now_ : where.joined.empty();
-    if (formed || (where.trains && answering_ != r.trial)) where.leaving.clear();
-    where.trains = false;
-    const Growths::Stage before{.generation = where.generation, .workers = where.workers(), .last = last};
-    const Growths::Stage next{.generation = r.generation, .workers = workers, .asked = now_, .formed = now_};
-    if (!r.lost.empty()) {
-      where.joined.lose(before, ranks_on(where, r.lost), next, startup_);
-      if (where.joined.empty()) where.broken = now_;
-    } else {
-      for (int rank = workers; rank < where.workers(); ++rank) where.leaving.push_back(where[rank]);
-      where.joined.resize(before, next);
-    }
-    where.host = r.workers.front().host;
-    where.others.clear();
-    where.generation = r.generation;
-    for (std::size_t rank = 1; rank < r.workers.size(); ++rank) where.others.push_back(r.workers[rank].host);
-    displaced_.erase(r.trial);
-  }
-
-  static std::vector<int> ranks_on(const Whereabouts& where, const std::vector<std::string>& hosts) {
-    std::vector<int> ranks;
-    for (int rank = 0; rank < where.workers(); ++rank)
-      if (std::find(hosts.begin(), hosts.end(), where[rank]) != hosts.end()) ranks.push_back(rank);
-    return ranks;
-  }
-
-  void on(const record::TrialReported& r) {
-    auto& entry = trials_[r.trial];
-    if (const auto where = where_.find(r.trial); where != where_.end()) {
-      where->second.broken.reset();
-      where->second.trains = where->second.joined.complete(now_, startup_);
-      where->second.growths = 0;
-    }
-    const int done = r.step + 1;
-    total_steps_ += std::max(0, done - entry.steps);
-    if (done > entry.steps) entry.taken = 0;
-    entry.steps = std::max(entry.steps, done);
-    entry.elapsed += std::max(0.0, now_ - entry.since);
-    entry.since = now_;
-    entry.reported = true;
-    entry.owed = Decision::proceed;
-    entry.by_condition = false;
-    reasons_.erase(r.trial);
-    if (entry.foreign) return;
-    const auto losses = losses_of(r.metrics, objectives_);
-    const auto excesses = learn_constraints(r);
-    if (losses) {
-      entry.judged = true;
-      const double violation = detail::violation(excesses, constraints_);
-      if (!best_ || detail::better(violation, losses->front(), best_violation_, best_loss_)) {
-        best_violation_ = violation;
-        best_loss_ = losses->front();
-        best_ = r.trial;
-        best_steps_ = done;
-      }
-      last_losses_[r.trial] = *losses;
-      auto& recent = recent_losses_[r.trial];
-      while (!recent.empty() && recent.back().first >= done) recent.pop_back();  // of a past that it has left
-      if (recent.size() == max_recent) recent.erase(recent.begin());
-      recent.emplace_back(done, losses->front());
-      suggestions_->observe({.kind = Observation::Kind::report,
-                             .trial = r.trial,
-                             .point = entry.point,
-                             .steps = done,
-                             .losses = *losses,
-                             .constraints = excesses,
-                             .state = TrialState::running,
-                             .elapsed = timed_ ? entry.elapsed : 0});
-      if (!known_trials_.contains(r.trial))
-        entry.owed = scheduler_.on_report(
-            {.trial = r.trial, .steps = done, .losses = *losses, .elapsed = entry.elapsed, .now = elapsed()});
-      if (entry.owed == Decision::stop) reasons_[r.trial] = scheduler_reason(r.trial);
-    }
-    judge(r);
-  }
-
+  void on(const record::TrialCreated& r);
+  void on(const record::TrialStarted& r);
+  void on(const record::TrialResized& r);
+  static std::vector<int> ranks_on(const Whereabouts& where, const std::vector<std::string>& hosts);
+  void on(const record::TrialReported& r);
   // What is known of the trial's constraints after a report. One that was not known until now holds for the reports
   // before as well: as a rule it is measured once.
-  std::span<const double> learn_constraints(const record::TrialReported& r) {
-    if (constraints_.empty()) return {};
-    auto& excesses = excesses_[r.trial];
-    if (!detail::update_excesses(excesses, constraints_, r.metrics)) return excesses;
-    const double violation = detail::violation(excesses, constraints_);
-    if (best_ == r.trial) best_violation_ = std::min(best_violation_, violation);
-    const auto losses = last_losses_.find(r.trial);
-    if (losses != last_losses_.end() &&
-        detail::better(violation, losses->second.front(), best_violation_, best_loss_)) {
-      best_violation_ = violation;
-      best_loss_ = losses->second.front();
-      best_ = r.trial;
-      best_steps_ = r.step + 1;
-    }
-    return excesses;
-  }
-
+  std::span<const double> learn_constraints(const record::TrialReported& r);
   void on(const record::AttributesSet& r) {
     auto& all = attributes_[r.trial];
     for (const auto& [name, value] : r.attributes) all.set(name, value);
@@ -389,105 +212,13 @@ class ExperimentState {
     auto& asked = asked_workers_[r.trial];
     (r.by_user ? asked.by_user : asked.by_trial) = r.workers;
   }
-  void on(const record::TrialCheckpointed& r) {
-    auto& list = checkpoints_[r.trial];
-    const auto later = [](const auto& a, const auto& b) { return a.steps > b.steps; };
-    // Workers of several may have left within a step: of two after as many steps the newer one has more of the next
-    // step then. Else the older one comes first: one that is found at a resumption may be of a past that was given up.
-    const auto* place = where(r.trial);
-    const bool several = place != nullptr && (place->workers() > 1 || place->generation > 0);
-    list.insert(several && !takeovers_.contains(r.trial)
-                    ? std::lower_bound(list.begin(), list.end(), r.checkpoint, later)
-                    : std::upper_bound(list.begin(), list.end(), r.checkpoint, later),
-                r.checkpoint);
-    if (const auto takeover = takeovers_.find(r.trial); takeover != takeovers_.end()) takeover->second.saved = true;
-  }
-  void on(const record::TrialExploited& r) {
-    auto& entry = trials_[r.trial];
-    Takeover takeover{.base = r.checkpoint};
-    for (const auto& checkpoint : checkpoints(r.trial)) takeover.before.insert(checkpoint.name);
-    takeovers_.insert_or_assign(r.trial, std::move(takeover));
-    if (fits(r.point, r.params)) {
-      entry.point = r.point;
-    } else {
-      try {
-        entry.point = space_.point(r.params);
-      } catch (const Error&) {
-        foreign_ += !entry.foreign;
-        entry.foreign = true;
-      }
-    }
-    entry.steps = r.checkpoint.steps;
-    entry.owed = Decision::proceed;
-    entry.exploited = true;
-    entry.parked = false;
-    if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point, r.checkpoint.steps);
-  }
-  void on(const record::CheckpointDropped& r) {
-    // Its name is free again, for one made since.
-    if (const auto found = takeovers_.find(r.trial); found != takeovers_.end())
-      found->second.before.erase(r.checkpoint.name);
-    const auto found = checkpoints_.find(r.trial);
-    if (found == checkpoints_.end()) return;
-    std::erase_if(found->second, [&](const auto& c) { return c.name == r.checkpoint.name; });
-    if (found->second.empty()) checkpoints_.erase(found);
-  }
-
-  void on(const record::TrialPaused& r) {
-    auto& entry = trials_[r.trial];
-    entry.before_pause = std::exchange(entry.owed, Decision::proceed);
-    trials_.set_state(r.trial, TrialState::paused);
-    if (!entry.foreign && entry.before_pause == Decision::pause) scheduler_.on_pause(r.trial);
-  }
-  void on(const record::AttemptFailed& r) {
-    auto& entry = trials_[r.trial];
-    if (!r.doubted && (r.cause.source == FailureSource::user ||
-                       (r.cause.source == FailureSource::infrastructure && !on_lost_host(r.trial))))
-      ++entry.failures;
-    if (r.cause.source == FailureSource::preemption && entry.taken < most_taken) ++entry.taken;
-    if (record::is_tried_again(r)) entry.failures = 0;
-    if (r.retry) trials_.set_state(r.trial, TrialState::pending);
-  }
-  void on(const record::TrialEnded& r) {
-    auto& entry = trials_[r.trial];
-    // The schedule of then gave no more steps, or a stop condition of then ended it. In the eyes of the present ones,
-    // to which the reports were replayed, the trial has not ended: it goes on when there is room, or waits to be
-    // chosen.
-    if (reopens(r) && !entry.foreign && (entry.owed == Decision::proceed || entry.owed == Decision::pause)) {
-      trials_.set_state(r.trial, entry.owed == Decision::pause ? TrialState::paused : TrialState::pending);
-      entry.before_pause = entry.owed;
-      if (entry.owed == Decision::pause) scheduler_.on_pause(r.trial);
-      entry.owed = Decision::proceed;
-      return;
-    }
-    trials_.set_state(r.trial, r.state);
-    if (!entry.foreign) {
-      const auto losses = last_losses_.find(r.trial);
-      const auto excesses = excesses_.find(r.trial);
-      suggestions_->observe({.kind = Observation::Kind::ended,
-                             .trial = r.trial,
-                             .point = entry.point,
-                             .steps = entry.steps,
-                             .losses = losses == last_losses_.end() ? std::span<const double>{} : losses->second,
-                             .constraints = excesses == excesses_.end() ? std::span<const double>{} : excesses->second,
-                             .state = r.state,
-                             .elapsed = timed_ ? entry.elapsed : 0});
-      if (!known_trials_.contains(r.trial)) scheduler_.on_end(r.trial, r.state);
-    }
-    last_losses_.erase(r.trial);
-    recent_losses_.erase(r.trial);
-    reasons_.erase(r.trial);
-    excesses_.erase(r.trial);
-    where_.erase(r.trial);
-    displaced_.erase(r.trial);
-    judge(r);
-  }
-  bool reopens(const record::TrialEnded& r) {
-    if (r.at_limit) return true;
-    if (r.state != TrialState::stopped || !r.cause || !r.cause->retry || ending_) return false;
-    if (auto why = check_time(now_)) ending_ = std::move(why);  // it was this that ended it, between reports
-    return !ending_;
-  }
+  void on(const record::TrialCheckpointed& r);
+  void on(const record::TrialExploited& r);
+  void on(const record::CheckpointDropped& r);
+  void on(const record::TrialPaused& r);
+  void on(const record::AttemptFailed& r);
+  void on(const record::TrialEnded& r);
+  bool reopens(const record::TrialEnded& r);
   void on(const record::HostGained&) {}
   void on(const record::HostLost& r) {
     for (const auto& [trial, where] : where_)
@@ -501,37 +232,9 @@ class ExperimentState {
                                                             : point.size() == space_.size();
   }
 
-  ExperimentProgressView view() const {
-    ExperimentProgressView now;
-    now.total_steps = total_steps_;
-    now.completed = trials_.counts()[TrialState::completed];
-    now.stopped = trials_.counts()[TrialState::stopped];
-    now.failed = trials_.counts()[TrialState::failed];
-    now.elapsed = elapsed();
-    return now;
-  }
-  void judge(const record::TrialReported& r) {
-    if (trial_stop_.empty() && experiment_stop_.empty()) return;
-    auto& entry = trials_[r.trial];
-    const TrialProgressView report{
-        .trial = r.trial, .steps = r.step + 1, .metrics = r.metrics, .elapsed = entry.elapsed};
-    if (auto why = trial_stop_.check(report); why && entry.owed != Decision::complete) {
-      entry.owed = Decision::stop;
-      entry.by_condition = true;
-      reasons_[r.trial] = std::move(*why);
-    }
-    auto now = view();
-    now.report = &report;
-    if (auto why = experiment_stop_.check(now)) ending_ = std::move(why);
-  }
-  void judge(const record::TrialEnded& r) {
-    trial_stop_.forget(r.trial);
-    if (experiment_stop_.empty()) return;
-    auto now = view();
-    now.ended = r.trial;
-    now.ended_state = r.state;
-    if (auto why = experiment_stop_.check(now)) ending_ = std::move(why);
-  }
+  ExperimentProgressView view() const;
+  void judge(const record::TrialReported& r);
+  void judge(const record::TrialEnded& r);
 
   /// A trial that goes on from another one's checkpoint.
   struct Takeover {
@@ -576,3 +279,7 @@ class ExperimentState {
 };
 
 }  // namespace hypertune::inline v0
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/tune/impl/experiment_state.hpp>
+#endif

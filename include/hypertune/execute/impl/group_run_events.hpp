@@ -1,0 +1,288 @@
+// GroupRun: what its members say, and how they end.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/execute/group_run.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace hypertune::inline v0 {
+
+HYPERTUNE_INLINE void GroupRun::heard(Started& e) {
+  at(e.member).started = e.next_step;
+  if (told_started_) return;
+  const int lead = machine_.member(0);
+  for (int rank = 0; rank < machine_.size(); ++rank)
+    if (!at(machine_.member(rank)).started) return;
+  told_started_ = true;
+  const int step = *at(lead).started;
+  for (int rank = 1; rank < machine_.size(); ++rank)
+    if (at(machine_.member(rank)).started != step)
+      return fail_all(
+          {.source = FailureSource::infrastructure,
+           .text = detail::format("rank {} went on from step {}, but rank 0 from step {}: their checkpoints "
+                                  "differ",
+                                  rank, *at(machine_.member(rank)).started, step)});
+  told_ = answered_ = step - 1;
+  if (phase_ == Phase::running) out_.up.emplace_back(Started{launch_.trial, launch_.attempt, step});
+  for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
+  const int member = e.member;
+  at(member).report = std::move(e);
+  if (told_started_) answer(member);
+  end_if_stuck();
+}
+
+// A member has failed because of others, which are all there and wait for the answer to a report that it has not made:
+// none of them will be heard of.
+HYPERTUNE_INLINE void GroupRun::end_if_stuck() {
+  if (phase_ != Phase::running || !cause_) return;
+  std::string waiting;
+  int step = 0;
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const Member& m = at(machine_.member(rank));
+    if (!m.there) continue;
+    if (!m.report) return;
+    waiting += detail::format("{}{}", waiting.empty() ? "" : ", ", rank);
+    step = std::max(step, step_of(*m.report));
+  }
+  if (waiting.empty() || step <= told_) return;
+  Cause cause = *cause_;
+  cause.text += detail::format(
+      "; meanwhile rank{} {} had reported step {}, which rank 0 had not: all ranks are to make the same reports",
+      waiting.find(',') == std::string::npos ? "" : "s", waiting, step);
+  fail_all(std::move(cause));
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(Checkpointed& e) {
+  e.member = 0;
+  out_.up.emplace_back(std::move(e));
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
+  const int member = e.member;
+  if (e.parked && phase_ == Phase::pausing)
+    at(member).parked = true;
+  else
+    at(member).there = false;
+  if (phase_ == Phase::pausing && lead_first_ && machine_.rank(member) == 0) lead_rests(e.parked);
+  if (phase_ == Phase::pausing)
+    pause_is_over();
+  else
+    close_if_empty();
+}
+
+// When nobody is on the way any more.
+HYPERTUNE_INLINE void GroupRun::pause_is_over() {
+  const int lead = machine_.member(0);
+  bool all = true, moving = false;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
+    const Member& m = at(member);
+    moving = moving || (m.there && !m.parked);
+    all = all && (m.there ? m.parked : m.done || machine_.rank(member) < 0);
+  }
+  if (moving) return;
+  if (all) {
+    phase_ = Phase::parked;
+    out_.up.emplace_back(Paused{launch_.trial, launch_.attempt, true});
+    return;
+  }
+  const bool saved = !at(lead).there;
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
+  over_ = true;
+  if (saved)
+    out_.up.emplace_back(Paused{launch_.trial, launch_.attempt, false});
+  else
+    out_.up.emplace_back(
+        Failed{launch_.trial,
+               launch_.attempt,
+               {.source = FailureSource::infrastructure, .text = "a worker was lost while it paused"}});
+}
+
+HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
+  using Kind = GroupMessage::Kind;
+  const std::pair key(m.generation, std::move(m.key));
+  switch (m.kind) {
+    case Kind::joined:
+      fixed_ = fixed_ || m.value == "fixed";
+      committed_ = committed_ || key.second == "committed";
+      // What it was told while it was still being started may not have reached it.
+      if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
+      if (m.generation != machine_.generation() || machine_.rank(m.member) < 0) return;
+      if (newcomers_ > 0 && !at(m.member).trained) {
+        --newcomers_;
+        if (newcomers_ == 0) tell_places();
+      }
+      follow(machine_.resume(group::Joined{m.member, m.generation}));
+      break;
+    case Kind::broken:
+      if (m.generation == machine_.generation() && machine_.running() && machine_.rank(m.member) >= 0)
+        given_up(m.member);
+      break;
+    case Kind::set: {
+      store_[key] = m.value;
+      const auto waiting = waiting_.extract(key);
+      if (waiting.empty()) break;
+      for (const int member : waiting.mapped())
+        if (at(member).there)
+          send(member, {.kind = Kind::value, .generation = key.first, .key = key.second, .value = m.value});
+      break;
+    }
+    case Kind::want:
+      if (const auto found = store_.find(key); found != store_.end())
+        send(m.member, {.kind = Kind::value, .generation = key.first, .key = key.second, .value = found->second});
+      else
+        waiting_[key].push_back(m.member);
+      break;
+    case Kind::late:
+      if (m.generation == machine_.generation() && phase_ == Phase::running) late(m);
+      break;
+    default: break;
+  }
+}
+
+// Who has not come to a collective; or, where `m` names nobody, not to the generation that is formed. Newcomers may
+// take their time, and while the generation before goes on, those that train in it, too: until one of them has left it.
+HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
+  const auto end = [this](int member) {
+    if (at(member).there && late_.insert(member).second) out_.kill.push_back(member);
+  };
+  if (machine_.running()) {
+    for (const int rank : m.ranks)
+      if (rank >= 0 && rank < machine_.size()) end(machine_.member(rank));
+  } else if (m.ranks.empty() && machine_.state() == GroupMachine::State::forming &&
+             (!intact_ || at(m.member).trained)) {
+    for (int rank = 0; rank < machine_.size(); ++rank)
+      if (const int member = machine_.member(rank); at(member).trained && !machine_.ready(member)) end(member);
+  }
+}
+
+// Whoever is the reason is lost, or ended as it is late. Where all are there, they try again as another generation.
+HYPERTUNE_INLINE void GroupRun::given_up(int member) {
+  given_up_.insert(member);
+  all_given_up();
+}
+
+HYPERTUNE_INLINE void GroupRun::all_given_up() {
+  if (phase_ != Phase::running || !machine_.running() || given_up_.empty()) return;
+  int ended = -1;  // a rank that has come to its end by itself
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const int member = machine_.member(rank);
+    if (at(member).done)
+      ended = rank;
+    else if (!given_up_.contains(member))
+      return;
+  }
+  given_up_.clear();
+  if (ended >= 0) {
+    const std::string text =
+        detail::format("rank {}: it had ended, while the others waited for it in a collective", ended);
+    if (++breaks_ > patience) return fail_all({.source = FailureSource::user, .text = text});
+    return lose({}, {.source = FailureSource::preemption, .text = text, .rank = ended});
+  }
+  loss_ = {.source = FailureSource::infrastructure,
+           .text = "its workers do not reach each other, or do not all make the same collectives"};
+  if (++breaks_ > patience) return fail_all(loss_);
+  unreachable_ = true;
+  out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), {}, loss_});
+}
+
+// ---- Ends
+
+HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
+  const bool lead = machine_.rank(member) == 0;
+  at(member).there = false;
+  if (lead && phase_ == Phase::running) {
+    if (!std::exchange(told_started_, true))
+      out_.up.emplace_back(Started{launch_.trial, launch_.attempt, at(member).started.value_or(0)});
+    tell_all();
+    finished_ = true;
+    phase_ = Phase::finishing;
+    for (int other = 0; other < static_cast<int>(members_.size()); ++other)
+      if (at(other).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, other});
+  }
+  at(member).done = !lead;
+  if (!lead && phase_ == Phase::pausing) return pause_is_over();
+  // The others form a group that would wait for it.
+  if (!lead && phase_ == Phase::running && !fixed() && !machine_.running() && !intact_)
+    return lose({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
+  if (!lead && phase_ == Phase::running) all_given_up();
+  if (!lead && phase_ == Phase::running) end_if_stuck();
+  close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::ended(int member, const Stopped&) {
+  if (phase_ != Phase::running || machine_.rank(member) < 0) return leave(member);
+  Cause cause{.source = FailureSource::preemption, .text = "its worker was asked to leave"};
+  if (late_.contains(member))
+    cause = {.source = FailureSource::infrastructure, .text = "it did not take part in a collective within the limit"};
+  ended(member, Failed{launch_.trial, launch_.attempt, std::move(cause), member});
+}
+
+HYPERTUNE_INLINE void GroupRun::leave(int member) {
+  at(member).there = false;
+  if (phase_ == Phase::running || phase_ == Phase::finishing) follow(machine_.resume(group::Gone{{member}}));
+  if (phase_ == Phase::pausing) return pause_is_over();
+  close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
+  const int rank = machine_.rank(member);
+  Cause cause = std::move(e.cause);
+  const bool follows = std::exchange(cause.follows, false);
+  if (rank < 0 && (phase_ == Phase::running || phase_ == Phase::pausing))
+    return follows || phase_ == Phase::pausing ? leave(member) : lose({member}, std::move(cause));
+  if (phase_ != Phase::running && phase_ != Phase::pausing) {
+    at(member).there = false;
+    return close_if_empty();
+  }
+  cause.text = detail::format("rank {}: {}", rank, cause.text);
+  cause.rank = rank;
+  for (int other = 0; phase_ == Phase::running && other < machine_.size(); ++other)
+    if (at(machine_.member(other)).done) cause.text += detail::format(" (rank {} had ended before)", other);
+  if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
+    return lose({member}, std::move(cause));
+  at(member).there = false;
+  if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // if rank 0 has saved and ends, all is well
+    if (!cause_) cause_ = std::move(cause);
+    return pause_is_over();
+  }
+  if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
+  // Others are the reason. Whoever they are will be heard of, and it may be a fault of the trial's own.
+  if (!cause_) cause_ = std::move(cause);
+  if (present() <= 1) return fail_all(Cause(*cause_));
+  end_if_stuck();
+}
+
+HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
+  if (phase_ == Phase::running) tell_all();
+  const int saver = save_at_end_ ? who_saves() : -1;
+  phase_ = Phase::failing;
+  cause_ = std::move(cause);
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, member == saver, member});
+  close_if_empty();
+}
+
+HYPERTUNE_INLINE void GroupRun::close_if_empty() {
+  if (over_ || present() > 0) return;
+  over_ = true;
+  const TrialId trial = launch_.trial;
+  const Attempt attempt = launch_.attempt;
+  if (finished_)
+    out_.up.emplace_back(Finished{trial, attempt});
+  else if (phase_ == Phase::stopping)
+    out_.up.emplace_back(Stopped{trial, attempt});
+  else {
+    Cause cause = cause_.value_or(
+        Cause{.source = FailureSource::infrastructure, .text = "its workers ended before rank 0 had finished"});
+    cause.follows = false;
+    out_.up.emplace_back(Failed{trial, attempt, std::move(cause)});
+  }
+}
+
+}  // namespace hypertune::inline v0
