@@ -37,3 +37,13 @@ TEST_CASE("a program that is there and is not found lacks what starts it") {
   CHECK(k8s::classify_exec("/hypertune/cache/bin/0f3a/hypertune: not found\nexit code 127") ==
         remote::FailureClass::permanent);
 }
+
+TEST_CASE("a command that is refused as the pod's container has ended is no fault of the command") {
+  for (const char* said :
+       {"the command could not be run: error executing command in container: failed to exec in container: failed to "
+        "create exec \"f05ecb47\": container not created: not found",
+        "the command could not be run: error executing command in container: failed to exec in container: failed to "
+        "create exec \"029838a9\": task 84e6d5df: not found",
+        "the command could not be run: container is not created or running"})
+    CHECK(k8s::classify_exec(said) == remote::FailureClass::transient);
+}

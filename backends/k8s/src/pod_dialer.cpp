@@ -39,8 +39,11 @@ bool has_any(const std::string& said, std::initializer_list<std::string_view> te
   return std::any_of(texts.begin(), texts.end(), [&](auto text) { return said.find(text) != std::string::npos; });
 }
 bool is_ended_container(const std::string& said) {
-  return has_any(said, {"cannot exec in a stopped state", "cannot exec in a deleted state", "no running task",
-                        "container is not created or running", "no such container", "not running"});
+  return has_any(said,
+                 {"cannot exec in a stopped state", "cannot exec in a deleted state", "no running task",
+                  "container is not created or running", "container not created", "no such container", "not running",
+                  // containerd, whose task of that name is gone
+                  "failed to create exec"});
 }
 
 // exec is accepted before the node tries to start the command: what it then says of that comes within a moment. It
