@@ -93,3 +93,16 @@ TEST_CASE("notices go to the experiment while it takes events, else elsewhere, i
   CHECK(taken == std::vector<std::string>{"b", "c"});
   CHECK(elsewhere == std::vector<std::string>{"a", "d"});
 }
+
+TEST_CASE("workers for which there is something to do: of all trials that run at once, as many as each can use") {
+  const auto useful = [](std::optional<std::int64_t> trials, std::int64_t concurrency, int most) {
+    return ht::Workload{.trials = trials, .concurrency = concurrency, .most_workers = most}.useful_workers(8);
+  };
+  CHECK(useful(std::nullopt, 0, 1) == 8);
+  CHECK(useful(2, 0, 1) == 2);
+  CHECK(useful(2, 0, 3) == 6);
+  CHECK(useful(2, 1, 3) == 3);
+  CHECK(useful(std::nullopt, 2, 3) == 6);
+  CHECK(useful(100, 0, 3) == 8);
+  CHECK(useful(1, 0, 1'000'000'000) == 8);
+}

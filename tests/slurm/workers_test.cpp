@@ -108,6 +108,19 @@ TEST_CASE("workers come as trials wait, end when none does, and none is left beh
   CHECK(no_jobs());
 }
 
+TEST_CASE("a trial of several workers has as many jobs as it needs, however few trials there are") {
+  const auto slurm = test_slurm(3);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto setup = workers_of(folder.path() / "agents", {.workers = {0, 4}, .cpus = 1}, 1);
+  auto options = small(directory, SlurmExecutor(setup), 1, 12);
+  options.resources.cpus = 1;
+  options.workers = {.min = 3};
+  check_whole(run(options), 1, 12);
+  CHECK(no_jobs());
+}
+
 TEST_CASE("a worker without a trial ends, which is no failure, and comes back when it is needed") {
   const auto slurm = test_slurm(2);
   if (!slurm) return;

@@ -97,10 +97,7 @@ class KubernetesWatch {
       plan.driver = listener_->address(own_->ip).to_string();
     }
     fleet_ = std::make_shared<PodFleet>(client_, setup_.options, std::move(plan), notices_);
-    most_ = static_cast<int>(std::min<std::int64_t>(
-        setup_.options.workers.max, std::min(at_once(workload.trials.value_or(0)), at_once(workload.concurrency))));
-    // A group of workers may be spread over as many pods as it has members.
-    if (workload.workers > 1) most_ = setup_.options.workers.max;
+    most_ = workload.useful_workers(setup_.options.workers.max);
   }
 
   const std::shared_ptr<remote::Notices>& notices() const { return notices_; }
@@ -188,7 +185,6 @@ class KubernetesWatch {
     if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare, setup_.remote.timeouts.connect);
     return PodDialer(fleet_, worker, prepare);
   }
-  static std::int64_t at_once(std::int64_t limit) { return limit > 0 ? limit : std::int64_t{1} << 30U; }
 
   void tell_trouble() {
     constexpr Seconds after = 5;

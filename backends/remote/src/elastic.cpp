@@ -57,7 +57,10 @@ class ElasticRun final : public ElasticWorkers {
     if (plan_.workers.empty()) fail(Errc::usage, "there is no {}", plan_.kind);
     if (workload.trials == 0) return;  // nothing is left to do
     require_room(plan_, workload.each);
-    tracker_ = std::make_shared<DemandTracker>(workload);
+    // As many as a trial can use are asked for; it begins with as many as it needs.
+    Workload asked = workload;
+    asked.workers = workload.most_workers;
+    tracker_ = std::make_shared<DemandTracker>(asked);
     const int count = static_cast<int>(plan_.workers.size());
     // Where all is decided in order there are as many places from the start on.
     ordered_ = workload.ordered;

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <memory>
 #include <stop_token>
@@ -34,7 +33,7 @@ class SlurmWatch {
   SlurmWatch(const SlurmSetup& setup, const Workload& workload)
       : setup_(setup),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
-        workers_(make_workers(setup, workload.name, most_workers(workload), left_)) {
+        workers_(make_workers(setup, workload.name, workload.useful_workers(setup.options.workers.max), left_)) {
     if (workers_.all.empty()) fail(Errc::usage, "the Slurm allocation has no node");
   }
 
@@ -70,14 +69,6 @@ class SlurmWatch {
   }
 
  private:
-  // Never more workers than trials that can run at once.
-  static int most_workers(const Workload& workload) {
-    constexpr std::int64_t any = std::numeric_limits<int>::max();
-    const auto trials = workload.trials.value_or(0);
-    return static_cast<int>(
-        std::min({any, trials > 0 ? trials : any, workload.concurrency > 0 ? workload.concurrency : any}));
-  }
-
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.timeouts.liveness = setup_.options.silence;

@@ -12,6 +12,7 @@
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstdint>
@@ -237,6 +238,7 @@ struct Workload {
   std::optional<std::int64_t> trials;  ///< that are still to be done; nullopt: nobody can say
   Resources each;                      ///< what a trial needs, or each of its workers
   int workers = 1;                     ///< of each trial, at least
+  int most_workers = 1;                ///< … and at most
   std::int64_t concurrency = 0;        ///< trials that run at once at most; 0: any number
   std::filesystem::path directory;     ///< the experiment's folder, which need not be there yet
   bool ordered = false;                ///< decisions do not depend on who is there when
@@ -244,6 +246,14 @@ struct Workload {
   bool handle_signals = false;         ///< Ctrl-C is hypertune's
   bool exit_if_stuck = false;          ///< … and ends the process where it cannot be waited for
   std::string name = {};               ///< the experiment's
+
+  /// How many workers, of `limit`, there can be something to do for at once.
+  int useful_workers(int limit) const {
+    std::int64_t at_once = limit;
+    if (trials && *trials > 0) at_once = std::min(at_once, *trials);
+    if (concurrency > 0) at_once = std::min(at_once, concurrency);
+    return static_cast<int>(std::min<std::int64_t>(limit, at_once * std::max(1, most_workers)));
+  }
 };
 
 /// An Executor carries commands out. It keeps these laws (the conformance suite checks them):

@@ -100,7 +100,6 @@ class Tuner::State {
   std::atomic<std::thread::id> holder_{};
   std::deque<Event> inbox_;  // events raised within a command of the same thread
   Outcome out_;
-  std::unique_ptr<Experiment> experiment_;
   std::optional<OrderedGate> gate_;
   std::exception_ptr error_;
   std::atomic<bool> started_{false}, over_{false}, running_{false};
@@ -125,6 +124,8 @@ class Tuner::State {
   std::optional<Seconds> leave_by_;  // once the user wants to leave now
   bool left_behind_ = false;         // trials that had not ended by then
   static constexpr Seconds leave_time = 1;
+
+  std::unique_ptr<Experiment> experiment_;  // of the strand. Last, as its Journal's thread wakes what is above
 };
 
 // Decides, then takes the events that came of it. Nothing is decided once the experiment is over.
@@ -366,6 +367,7 @@ HYPERTUNE_INLINE Workload Tuner::State::workload() const {
   Workload workload;
   workload.each = options_.resources;
   workload.workers = options_.workers.min;
+  workload.most_workers = options_.workers.max;
   workload.concurrency = options_.concurrency;
   workload.directory = directory_;
   workload.name = *options_.name;
