@@ -99,11 +99,9 @@ std::vector<Host> pods_for(const KubernetesOptions& options, const Workers& work
 
 // Error where the workers of a trial will be on several hosts that do not know how to reach each other.
 void require_network(const Sweep& sweep) {
-  const auto& executor = sweep.executor;
   const auto& workers = sweep.options.workers;
-  const bool by_network = executor.slurm || (executor.ssh && executor.ssh->cluster.empty());  // a cluster may be pods
-  if (by_network && workers.min > 1 && workers.strategy == Strategy::strict_spread &&
-      sweep.options.group.network.empty())
+  const auto& group = sweep.options.group;
+  if (group.required && group.network.empty() && workers.min > 1 && workers.strategy == Strategy::strict_spread)
     fail(
         Errc::usage,
         "no trial can ever run: 'workers.placement' is strict_spread, and no network is named by which the hosts reach "
@@ -131,7 +129,7 @@ void require_room(const Sweep& sweep) {
 
 // How many trials of these resources fit at once; 0: none ever.
 int room_for(const Sweep& sweep, const std::vector<Host>& hosts) {
-  Placement placement(hosts, sweep.options.group.network);
+  Placement placement(hosts, sweep.options.group);
   const int bound = sweep.options.concurrency > 0 ? sweep.options.concurrency : 4096;
   int trials = 0;
   const int workers = sweep.options.workers.min;
@@ -153,7 +151,7 @@ void print_workers(const Sweep& sweep, const std::vector<Host>& hosts) {
       workers.elastic() ? fmt::format("{} to {}", workers.min, workers.max) : fmt::to_string(workers.min);
   text += " for each trial";
   if (workers.elastic() && !hosts.empty()) {
-    Placement placement(hosts, sweep.options.group.network);
+    Placement placement(hosts, sweep.options.group);
     int most = 0;
     while (most < workers.max && placement.place(sweep.options.resources)) ++most;
     if (most < workers.max) text += fmt::format(": this machine has room for {}", most);
@@ -342,18 +340,22 @@ int check_cluster(const std::string& file, const Node& root) {
   return exit_done;
 }
 
+constexpr const char* only_one = "workers of the trial that is tried";
+
 int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, const std::string& timeout) {
   const auto seconds = parse_duration(timeout);
   if (!seconds || !(*seconds > 0)) fail(Errc::usage, "--timeout takes a duration such as 90s, not '{}'", timeout);
   const Workers& workers = sweep.options.workers;
   std::optional<AnyExecutor> group;
+  Sweep here = sweep;
   if (workers.several()) {
-    Sweep here = sweep;
     if (here.executor.type != "local") here.executor = {};
+    // One that needs no other worker is a group all the same: there is room for one, and none for another.
+    if (workers.min == 1) here.executor.custom[only_one] = here.options.resources.custom[only_one] = 1;
     group = executor_of(here);
     const Placement placement(group->hosts());
     const Workers fewest{.min = workers.min, .max = workers.min, .strategy = workers.strategy};
-    if (!placement.possible(sweep.options.resources, fewest)) {
+    if (!placement.possible(here.options.resources, fewest)) {
       fmt::print("no trial was tried: this machine has no room for its workers\n");
       print_row("", placement.why_not(sweep.options.resources, fewest));
       return exit_done;
@@ -367,7 +369,7 @@ int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, c
     std::fflush(stdout);
   };
   const auto found =
-      group ? dry_run_group(sweep, program, std::move(*group), *seconds, say) : dry_run(sweep, *program, *seconds, say);
+      group ? dry_run_group(here, program, std::move(*group), *seconds, say) : dry_run(sweep, *program, *seconds, say);
   for (const auto& wrong : found.wrong) detail::say("hypertune: " + detail::terminal::printable(first_line(wrong)));
   if (found.wrong.empty()) fmt::print("the trial reports what is tuned{}\n", found.checkpoint ? ", and saves" : "");
   return found.wrong.empty() ? exit_done : exit_failed;

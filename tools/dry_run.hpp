@@ -28,7 +28,8 @@ using DryRunSay = std::function<void(std::string_view, std::string_view)>;
 /// with all that it started after its first report of what is tuned, or after `timeout` seconds. `say` is told each
 /// line as hypertune reads it: "log", "report" or "checkpoint", and the text.
 DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout, const DryRunSay& say);
-/// The same of a trial of several workers: of as few as the sweep allows, each of which `executor` starts.
+/// The same of a trial of several workers: of as few as the sweep allows, each of which `executor` starts. Where that
+/// is one, `executor` has room for one.
 DryRun dry_run_group(const Sweep& sweep, const std::shared_ptr<const Program>& program, AnyExecutor executor,
                      Seconds timeout, const DryRunSay& say);
 

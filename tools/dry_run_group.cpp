@@ -6,6 +6,7 @@
 #include <hypertune/tune/stop.hpp>
 #include <hypertune/tune/tuner.hpp>
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
@@ -61,7 +62,7 @@ DryRun dry_run_group(const Sweep& sweep, const std::shared_ptr<const Program>& p
   options.seed = *sweep.options.seed;
   options.resources = sweep.options.resources;
   options.workers = sweep.options.workers;
-  options.workers.max = options.workers.min;
+  options.workers.max = std::max(2, options.workers.min);  // a group, though it may have one worker
   options.executor = std::move(executor);
   options.output = folder.path() / "run";
   options.display = Display::quiet;

@@ -134,6 +134,8 @@ TEST_CASE("how many workers a trial has, and how they find each other") {
     CHECK(complaint(fmt::format("workers: {{min: 2, max: 8, plan: {}}}\n", bad)).find("workers.plan") !=
           std::string::npos);
   CHECK(read("group: {network: 10.1.0.0/16}\n").options.group.network == "10.1.0.0/16");
+  CHECK_FALSE(read("").options.group.required);
+  CHECK(read("executor: {type: slurm}\n").options.group.required);
   CHECK(read("group: {network: \"fd00::/8\"}\n").options.group.network == "fd00::/8");
   for (const char* bad : {"10.1.0.0", "10.1.0.0/33", "10.1/16", "lan/8", "10.1.0.0/x"})
     CHECK(complaint(std::string("group: {network: ") + bad + "}\n").find("must be a network such as 10.1.0.0/16") !=

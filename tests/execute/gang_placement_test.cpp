@@ -209,8 +209,17 @@ TEST_CASE("what workers wait for, and what can never be, in words") {
   CHECK(placement.why_not({.cpus = 1}, Workers{4}) ==
         "waits for 4 workers with 1 cpu each: 1 is free; a host that is lost now must come back: host 'b': it was cut "
         "off");
-  placement.remove_host(1, true);
+  placement.remove_host(1, true, "its disk is full");
   CHECK_FALSE(placement.possible({.cpus = 1}, Workers{4}));
+  CHECK(placement.why_not({.cpus = 1}, Workers{4}) ==
+        "needs 4 workers with 1 cpu each, but the hosts have room for 2; host 'b': its disk is full");
+
+  // Who was never there is waited for, and not lost.
+  ht::Placement queued({{.name = "worker-1", .total = {.cpus = 1}, .presence = ht::Presence::coming},
+                        {.name = "worker-2", .total = {.cpus = 1}, .presence = ht::Presence::coming}});
+  for (const int worker : {0, 1}) queued.remove_host(worker, false, "waits in the queue");
+  CHECK(queued.why_not({.cpus = 1}, Workers{2}) ==
+        "waits for 2 workers with 1 cpu each: 0 are free; worker-1, worker-2: waits in the queue");
 
   // As long as a host may come of which nothing is known, nothing is impossible.
   ht::Placement open({{.name = "x", .presence = ht::Presence::unknown}});

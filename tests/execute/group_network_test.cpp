@@ -17,7 +17,7 @@ using ht::detail::parse_network;
 
 namespace {
 
-constexpr const char* network = "10.1.0.0/16";
+const ht::GroupOptions network{.network = "10.1.0.0/16"};
 
 ht::Host host(const std::string& name, double cpus, std::vector<std::string> addresses) {
   return {.name = name, .total = {.cpus = cpus}, .addresses = std::move(addresses)};
@@ -97,6 +97,21 @@ TEST_CASE("workers on several hosts are placed where all have an address in the 
   CHECK(placed({host("a", 2, {}), inside("b", 2)}, {.min = 4}) == "aabb");
   // No network is named.
   CHECK(names(Placement(mixed).place_all({.cpus = 1}, {.min = 10})) == "aaabbcccdd");
+}
+
+TEST_CASE("workers that need a network are on one host while none is named") {
+  const ht::GroupOptions required{.required = true};
+  Placement placement({inside("a", 3), inside("b", 2)}, required);
+  for (const auto strategy : {Strategy::pack, Strategy::spread, Strategy::strict_pack})
+    CHECK(names(Placement(placement).place_all({.cpus = 1}, {.min = 3, .strategy = strategy})) == "aaa");
+  CHECK_FALSE(placement.possible({.cpus = 1}, ht::Workers{.min = 4}));
+  CHECK(
+      placement.why_not({.cpus = 1}, ht::Workers{.min = 4}) ==
+      "needs 4 workers with 1 cpu each, but hosts that reach each other have room for 3: no network is named by which "
+      "hosts reach each other; name one that all of them are in, as in `group: {network: 10.1.0.0/16}`");
+  CHECK(placement.possible({.cpus = 1}, {.min = 3}));
+  CHECK(names(Placement({inside("a", 3), inside("b", 2)}, {.network = "10.1.0.0/16", .required = true})
+                  .place_all({.cpus = 1}, {.min = 5})) == "aaabb");
 }
 
 TEST_CASE("workers that join others reach them") {

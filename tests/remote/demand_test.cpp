@@ -96,7 +96,11 @@ TEST_CASE("notices go to the experiment while it takes events, else elsewhere, i
 
 TEST_CASE("workers for which there is something to do: of all trials that run at once, as many as each can use") {
   const auto useful = [](std::optional<std::int64_t> trials, std::int64_t concurrency, int most) {
-    return ht::Workload{.trials = trials, .concurrency = concurrency, .most_workers = most}.useful_workers(8);
+    ht::Workload workload;
+    workload.trials = trials;
+    workload.most_workers = most;
+    workload.concurrency = concurrency;
+    return workload.useful_workers(8);
   };
   CHECK(useful(std::nullopt, 0, 1) == 8);
   CHECK(useful(2, 0, 1) == 2);

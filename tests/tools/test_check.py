@@ -228,6 +228,11 @@ class Check(Case):
         self.assertRegex(out, r"report +step 0: accuracy=0\.2")
         self.assertIn("the trial reports what is tuned", out)
         self.assertEqual(err, "")
+        # One worker is a group as well, where the sweep says that there may be several.
+        out, err = self.run_trial(program, text.replace("min: 2", "min: 1"))
+        self.assertIn("one trial of 1 worker,", out)
+        self.assertRegex(out, r"log +hello of 0")
+        self.assertRegex(out, r"report +step 0: accuracy=0\.1")
         _, err = self.run_trial(program, text.replace("[python3, train.py]", "[python3, train.py, bad]"), 1)
         self.assertRegex(err, "the trial failed: .*rank 1.*bad luck")
         _, err = self.run_trial("import time; time.sleep(300)", text, 1, "--timeout", "1s")

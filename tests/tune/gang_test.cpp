@@ -48,7 +48,8 @@ struct Bench {
         std::function<int(const ht::RunningGroup&)> resize = {}, ht::Seconds loss_patience = 0)
       : controller(ht::ExperimentState(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), ht::Random{}, ht::Fifo{},
                                        {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{}),
-                   rules_of(workers, samples, std::move(resize), loss_patience), ht::Placement(hosts, "10.1.0.0/16")) {}
+                   rules_of(workers, samples, std::move(resize), loss_patience),
+                   ht::Placement(hosts, {.network = "10.1.0.0/16"})) {}
   Bench& begin() {
     controller.open_session({}, now, out);
     controller.finish_replay(now, false, out);

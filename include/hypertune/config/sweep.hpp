@@ -182,6 +182,9 @@ class SweepReader {
 
   void read_executor() {
     if (const auto executor = root_.find("executor")) executor_ = executor_from_yaml(*executor);
+    // Pods tell each other their addresses, and the machines of a cluster may be pods.
+    const bool by_network = executor_.slurm || (executor_.ssh && executor_.ssh->cluster.empty());
+    options_.group.required = trial_ && by_network;
     // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
     const bool cpus_given = given("cpus"), gpus_given = given("gpus");
     if (executor_.ssh && !executor_.ssh->cluster.empty() && !cpus_given) options_.resources.cpus = 1;

@@ -51,6 +51,9 @@ struct Workers {
 struct GroupOptions {
   /// By which hosts reach each other, as "10.1.0.0/16": a worker of a trial on several hosts takes its address in it.
   std::string network = {};
+  /// Workers of one trial connect to each other as they begin, as those of commands do: while no network is named, all
+  /// are on one host.
+  bool required = false;
   /// Error of kind `usage`. Whether hosts have such addresses is found out where workers are placed.
   void require_sound() const {
     if (!network.empty() && !detail::parse_network(network))

@@ -20,21 +20,24 @@ namespace hypertune::inline v0 {
 
 /// Workers on several hosts reach each other by the network that is named for that. A host without an address in it is
 /// *outside*: it holds the workers of a trial all, or none of them. One whose addresses nobody has said is not. Without
-/// a network no host is outside.
+/// a network no host is outside, or each one, where a network is required.
 class GroupNetwork {
  public:
   GroupNetwork() = default;
-  explicit GroupNetwork(std::string text) : text_(std::move(text)), network_(detail::parse_network(text_)) {}
+  explicit GroupNetwork(const GroupOptions& group)
+      : text_(group.network), network_(detail::parse_network(text_)), all_outside_(group.required && text_.empty()) {}
 
   void describe(const std::string& host, const std::vector<std::string>& addresses) {
     hosts_.erase(host);
     names_.erase(host);
+    if (all_outside_) names_.insert(host);
     if (!network_ || addresses.empty()) return;
     if (std::any_of(addresses.begin(), addresses.end(), [&](const auto& each) { return network_->holds(each); }))
       return;
     names_.insert(host);
     hosts_[host] = some_of(addresses);
   }
+  bool is_named() const { return !text_.empty(); }
   bool is_outside(const std::string& host) const { return names_.contains(host); }
   /// By name.
   const std::set<std::string>& outside() const { return names_; }
@@ -47,6 +50,7 @@ class GroupNetwork {
   }
   /// "host 'a', host 'b' have no address in group.network '10.1.0.0/16' (host 'a': 10.2.0.4)". There are hosts outside.
   std::string why() const {
+    if (all_outside_) return "no network is named by which hosts reach each other";
     const std::vector<std::string_view> names(names_.begin(), names_.end());
     return detail::format("{} {} no address in group.network '{}' ({}: {})", detail::hosts_text(names),
                           names.size() == 1 ? "has" : "have", text_, detail::host_text(names.front()),
@@ -74,6 +78,7 @@ class GroupNetwork {
 
   std::string text_;
   std::optional<detail::Network> network_;
+  bool all_outside_ = false;
   std::set<std::string> names_;               // of those outside
   std::map<std::string, std::string> hosts_;  // … and some of their addresses
 };

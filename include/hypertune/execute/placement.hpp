@@ -28,8 +28,7 @@ class Placement {
  public:
   using Excluded = std::set<std::string>;
 
-  /// `network`: by which workers of one trial on several hosts reach each other; empty: none is named.
-  explicit Placement(const std::vector<Host>& hosts, std::string network = {}) : network_(std::move(network)) {
+  explicit Placement(const std::vector<Host>& hosts, const GroupOptions& group = {}) : network_(group) {
     for (const auto& host : hosts) add_host(host);
   }
 
@@ -179,9 +178,12 @@ class Placement {
   static int capacity(const HostState& host, const Amounts& need, bool now);
   void count(int host, int sign);
 
-  // Why hosts are lost, a few of them.
-  std::string losses(const char* before) const;
+  // Why hosts are lost, a few of them; or those that are for good.
+  std::string losses(const char* before, bool for_good = false) const;
   // Nobody can be lost who was never there.
+  bool has_lost_host() const {
+    return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.gone && host.met; });
+  }
   std::string waits_for_host() const;
 
   static std::int64_t fixed(double amount) {

@@ -118,7 +118,7 @@ class Experiment {
     if (options.workers.several() && !facts.gangs)
       fail(Errc::usage, ".workers: this executor ('{}') runs one worker for a trial, not {}", facts.name,
            options.workers.max);
-    const Placement placement(facts.hosts, options.group.network);
+    const Placement placement(facts.hosts, options.group);
     if (!options.resources_for && !placement.possible(options.resources, options.workers))
       fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources, options.workers));
   }
@@ -267,7 +267,7 @@ class Experiment {
           hosts[host].presence = Presence::there;
           coming_.push_back(static_cast<int>(host));
         }
-    Placement placement(hosts, options.group.network);
+    Placement placement(hosts, options.group);
     const SearchContext goal{
         .objectives = objectives_.size(),
         .constraints = options.constraints.size(),

@@ -60,33 +60,32 @@ HYPERTUNE_INLINE std::string Placement::why_not(const Resources& each, const Wor
     const auto counts = [&](const auto& host) { return !host.for_good && !excluded.contains(host.name); };
     const int most = room(each, workers, counts);
     if (room(each, apart, counts) < workers.min)
-      return detail::format("needs {}, but the hosts have room for {}", what, most);
+      return detail::format("needs {}, but the hosts have room for {}", what, most) + losses("; ", true);
     return detail::format(
-        "needs {}, but hosts that reach each other have room for {}: {}; name a network that all of them are in, as "
-        "in `group: {{network: 10.1.0.0/16}}`",
-        what, most, network_.why());
+        "needs {}, but hosts that reach each other have room for {}: {}; name {} that all of them are in, as in "
+        "`group: {{network: 10.1.0.0/16}}`",
+        what, most, network_.why(), network_.is_named() ? "a network" : "one");
   }
   const int free = room(each, workers, here, max_room, true);
   if (free >= workers.min) return "";
   if (room(each, apart, here, max_room, true) >= workers.min)
     return detail::format("waits for {}: {} {} free on hosts that reach each other, as {}", what, free,
                           free == 1 ? "is" : "are", network_.why());
-  return detail::format(
-      "waits for {}: {} {} free{}", what, free, free == 1 ? "is" : "are",
-      room(each, workers, here) >= workers.min ? "" : "; a host that is lost now must come back" + losses(": "));
+  const std::string text = detail::format("waits for {}: {} {} free", what, free, free == 1 ? "is" : "are");
+  if (room(each, workers, here) >= workers.min) return text;
+  return text + (has_lost_host() ? "; a host that is lost now must come back" + losses(": ") : losses("; "));
 }
 
-HYPERTUNE_INLINE std::string Placement::losses(const char* before) const {
+HYPERTUNE_INLINE std::string Placement::losses(const char* before, bool for_good) const {
   constexpr std::size_t most = 3;
   detail::HostTroubles all;
   for (const auto& host : hosts_)
-    if (host.gone && !host.why.empty()) all.emplace_back(host.name, host.why);
+    if (host.gone && !host.why.empty() && (host.for_good || !for_good)) all.emplace_back(host.name, host.why);
   return all.empty() ? std::string() : before + detail::host_troubles_text(all, most);
 }
 
 HYPERTUNE_INLINE std::string Placement::waits_for_host() const {
-  for (const auto& host : hosts_)
-    if (host.gone && host.met) return "waits for a host that is lost now to come back";
+  if (has_lost_host()) return "waits for a host that is lost now to come back";
   const bool workers =
       std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return detail::is_worker_name(host.name); });
   return workers ? "waits for a worker" : "waits for a host";
