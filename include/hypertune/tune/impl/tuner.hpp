@@ -458,15 +458,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     ~AskingEnd() { self.stop_asking(); }
   } const asking_end{*this};
   start_asking();
-  on_strand([&] {
-    const Seconds now = this->now();
-    experiment_->begin(options_, now, out_);
-    carry_out(out_, now);
-    if (!gate_) return;
-    for (const TrialId trial : gate_->awaited())  // for which there is no room now, or which have ended
-      if (!experiment_->controller().holds_slot(trial)) gate_->left(trial);
-  });
-  // A simulation has its own time, in which nobody can ask anything.
+  // Before any trial begins: who sees one can ask for something. A simulation has its own time, in which nobody can.
   std::optional<ControlPipe> control;
   if (!executor.simulated())
     control.emplace(directory_, [this](const ControlRequest& request) { return this->control(request); });
@@ -483,6 +475,14 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     }
   };
   std::optional<ControlEnd> control_end(std::in_place, *this, control);
+  on_strand([&] {
+    const Seconds now = this->now();
+    experiment_->begin(options_, now, out_);
+    carry_out(out_, now);
+    if (!gate_) return;
+    for (const TrialId trial : gate_->awaited())  // for which there is no room now, or which have ended
+      if (!experiment_->controller().holds_slot(trial)) gate_->left(trial);
+  });
   while (!over_.load(std::memory_order_acquire)) {
     try {
       if (rests())
