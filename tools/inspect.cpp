@@ -220,7 +220,8 @@ int status(const std::string& directory, const std::string& format) {
       counts[to_string(static_cast<TrialState>(s))] = results.count(static_cast<TrialState>(s));
     boost::json::object object{
         {"name", info.name},         {"state", state},   {"search", info.searcher}, {"schedule", info.scheduler},
-        {"executor", info.executor}, {"trials", counts}, {"samples", info.samples}, {"reports", info.reports}};
+        {"executor", info.executor}, {"trials", counts}, {"samples", info.samples}, {"planned", info.planned},
+        {"reports", info.reports}};
     object["why"] = !last_word.empty() ? last_word : !info.why.empty() ? info.why : waits.nothing_runs;
     boost::json::array first;
     for (const auto& trial : waiting)

@@ -212,7 +212,7 @@ std::string summary_answer(const ExperimentView& view, const Surroundings& aroun
       .member("command", shortened(info.command));
   out.member("executor", shortened(info.executor))
       .member("seed", std::to_string(info.seed))
-      .member("samples", info.samples);
+      .member("planned", info.planned);
   put_counts((out.key("counts"), out), view);
   out.member("reports", info.reports);
   put_number(out, "started", info.starts == 0 ? unknown : info.started);

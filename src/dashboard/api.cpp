@@ -99,7 +99,7 @@ std::string Api::experiments() const {
         finished += results.count(state);
       out.member("name", view::shortened(info.name, 500)).member("folder", one->folder.string());
       out.member("state", seen.standing.state).member("why", view::shortened(seen.standing.why, 500));
-      out.member("trials", results.size()).member("finished", finished).member("samples", info.samples);
+      out.member("trials", results.size()).member("finished", finished).member("planned", info.planned);
       put_best_of(out, seen);
       const bool tuned = !info.objectives.empty();
       out.key("metric");

@@ -191,11 +191,11 @@ bool has_rungs(const ExperimentView& view) {
 double seconds_left(const ExperimentView& view) {
   const Results& results = view.results();
   const auto& info = results.experiment();
-  if (view.standing.state != "running" || info.samples <= 0) return unknown;
+  if (view.standing.state != "running" || info.planned <= 0) return unknown;
   std::size_t ended = 0;
   for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed})
     ended += results.count(state);
-  const auto all = static_cast<double>(info.samples);
+  const auto all = static_cast<double>(info.planned);
   const auto done = static_cast<double>(ended);
   if (ended == 0 || done >= all) return unknown;
   return info.elapsed * (all - done) / done;

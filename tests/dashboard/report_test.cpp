@@ -141,6 +141,19 @@ TEST_CASE("a report of a few trials has all that the page asks for") {
   CHECK(left_out(answers, "one") == "logs\n");
 }
 
+TEST_CASE("trials that a person added beyond the samples are among those planned") {
+  support::TemporaryFolder root;
+  experiment(root.path() / "one", "one", 2, 1);
+  {
+    auto journal = Journal::open(root.path() / "one");
+    for (int trial = 2; trial < 4; ++trial)
+      journal.append(10, record::TrialCreated{.trial = trial, .point = {0.5}, .params = {{"lr", 0.5}}});
+  }
+  const auto answers = answers_of({root.path()}, 8'000'000);
+  CHECK(answers.at("/api/summary?experiment=one").at("planned") == 4);
+  CHECK(answers.at("/api/experiments").at("experiments").at(0).at("planned") == 4);
+}
+
 TEST_CASE("a report says why it lacks an experiment that cannot be read") {
   support::TemporaryFolder root;
   experiment(root.path() / "fine", "fine", 3, 2);

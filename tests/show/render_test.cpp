@@ -320,6 +320,26 @@ TEST_CASE("what runs is partly done: the time left knows it") {
   CHECK(feed.p().time_left().value() == Approx(5.0 / 3));
 }
 
+TEST_CASE("trials that a person added beyond the samples, and known results, are among those planned") {
+  Feed feed;
+  feed.start(2);
+  feed(record::TrialCreated{.trial = 0, .point = {}, .params = {}, .known = true});
+  feed.end(0, TrialState::completed);
+  const auto done = [&] { return joined(render(feed.p(), {.width = 200, .height = 30, .color = false})); };
+  CHECK_THAT(done(), ContainsSubstring("\n1/3 trials: 1 completed\n"));
+  for (TrialId trial = 1; trial < 5; ++trial) feed.run(trial, 10, 0.5);
+  for (TrialId trial = 1; trial < 4; ++trial) feed.end(trial, TrialState::completed);
+  CHECK_THAT(done(), ContainsSubstring("\n4/5 trials: 1 running, 4 completed\n"));
+  feed(record::TrialCreated{.trial = 5, .point = {}, .params = {}});
+  CHECK_THAT(done(), ContainsSubstring("\n4/6 trials: 1 running, 1 pending, 4 completed\n"));
+  feed.tracker.tick(40);
+  CHECK(feed.p().time_left().value() == Approx(10));  // all of trial 5
+  auto again = feed.p().started();
+  again.resumed = true;
+  feed(again);
+  CHECK_THAT(start_text(feed.p()), ContainsSubstring("digits: resumed, 6 trials, "));
+}
+
 TEST_CASE("a resumed experiment goes on counting, but its pace is of now") {
   Feed feed;
   feed.start();

@@ -49,6 +49,22 @@ class Control(Case):
             self.assertIn("nobody runs the experiment", err)
         self.assert_nothing_left()
 
+    def test_trials_added_beyond_the_samples_are_counted_as_planned(self):
+        process = self.started("--set", "samples=2")
+        wait_until(lambda: len(self.states()) == 2, "all samples")
+        for lr in ("0.01", "0.02"):
+            self.run_command("add", "runs/digits", "lr=" + lr, "hidden=32")
+        for trial in range(4):
+            self.run_command("stop", "runs/digits", str(trial))
+        _, err = process.communicate(timeout=60)
+        self.assertIn("done after", err)
+        self.assertIn(": 4/4 trials: 4 stopped", err)
+        status = json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])
+        self.assertEqual((status["samples"], status["planned"]), (2, 4))
+        one, = json.loads(self.run_command("list", "--format", "json")[0])
+        self.assertEqual((one["samples"], one["planned"], one["ended"]), (2, 4, 4))
+        self.assertIn("4/4", self.run_command("list")[0])
+
     def test_notes_are_taken_while_it_runs_and_after(self):
         process = self.started()
         out, _ = self.run_command("note", "runs/digits", "0", "note=rate too high", "keep", "layers=3")

@@ -4,6 +4,7 @@
 #include <hypertune/detail/indirect.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/host_use.hpp>
+#include <hypertune/record/planned_trials.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_data.hpp>
 #include <hypertune/record/trial_result.hpp>
@@ -172,6 +173,7 @@ class Results {
   std::int64_t judged_until_ = 0;  // records up to this one say nothing about constraints
   bool stale_ = false;             // some reports were judged by other constraints than the present ones
   ExperimentInfo info_;
+  detail::PlannedTrials planned_;             // of info_.planned
   Seconds earlier_ = 0, session_start_ = 0;   // of info_.elapsed
   std::deque<TrialData> trials_;              // by id; a deque, as a vector that doubles would hold half as much again
   std::map<TrialId, Attributes> attributes_;  // of those that have any

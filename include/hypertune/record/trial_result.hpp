@@ -68,7 +68,10 @@ struct ExperimentInfo {
   std::string searcher, scheduler, executor;
   std::string searcher_options, scheduler_options;  ///< "grace_period: 1, max_steps: 81"; empty: not known
   std::string command;                              ///< what trials run, as a shell's words; empty: not known
-  std::int64_t samples = 0;
+  std::int64_t samples = 0;                         ///< as the last driver was asked; 0: no limit
+  /// Trials that there are to be in all: `samples`, or what was made where a person added more, and known results; 0:
+  /// no limit.
+  std::int64_t planned = 0;
   std::uint64_t seed = 0;
   Attributes attributes;  ///< of the experiment as a whole
   int starts = 0;         ///< 1, and one more for every resume; 0: nothing was recorded yet

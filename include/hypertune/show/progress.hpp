@@ -5,6 +5,7 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/feasibility.hpp>
+#include <hypertune/record/planned_trials.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/text_table.hpp>
 #include <hypertune/show/sparkline.hpp>
@@ -64,7 +65,7 @@ class ExperimentProgress {
 
   const std::string& name() const { return name_; }
   const std::vector<Objective>& objectives() const { return started_.objectives; }
-  std::int64_t samples() const { return started_.samples; }  ///< trials to run; 0: not known
+  std::int64_t planned() const { return planned_.count(); }  ///< trials that there are to be; 0: not known
   std::int64_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t ended() const {
     return count(TrialState::completed) + count(TrialState::stopped) + count(TrialState::failed);
@@ -84,7 +85,7 @@ class ExperimentProgress {
   double elapsed() const { return now_ - start_; }
   /// Over the last half minute.
   Rates rates() const;
-  /// Seconds until all samples have ended, from the pace so far, or until the time limit; nullopt: nobody knows.
+  /// Seconds until all planned trials have ended, from the pace so far, or until the time limit; nullopt: nobody knows.
   std::optional<double> time_left() const;
   double cpus_used() const { return capacity_.cpus_used ? *capacity_.cpus_used : used(&Running::cpus); }
   double gpus_used() const { return capacity_.gpus_used ? *capacity_.gpus_used : used(&Running::gpus); }
@@ -104,6 +105,7 @@ class ExperimentProgress {
 
   Capacity capacity_;
   record::ExperimentStarted started_;
+  detail::PlannedTrials planned_;
   std::optional<record::ExperimentEnded> finished_;
   std::string name_ = "experiment";
   std::array<std::int64_t, 6> counts_{};
@@ -185,11 +187,13 @@ inline void ProgressTracker::take(const record::ExperimentStarted& e) {
   if (p_.started_.objectives != e.objectives || p_.started_.constraints != e.constraints)
     p_.best_.assign(e.objectives.size(), std::nullopt);
   p_.started_ = e;
+  p_.planned_.add(e);
   p_.name_ = detail::terminal::printable(e.name);
   p_.finished_.reset();
 }
 
 inline void ProgressTracker::take(const record::TrialCreated& e) {
+  p_.planned_.add(e);
   set_state(e.trial, TrialState::pending);
   describe(e.trial, e.params);
 }
@@ -330,11 +334,11 @@ inline ExperimentProgress::Rates ExperimentProgress::rates() const {
 inline std::optional<double> ExperimentProgress::time_left() const {
   std::optional<double> left;
   if (finished_) return left;
-  if (samples() > 0 && live_ended_ > 0 && trained_ > 0 && live_reports_ > 0 && elapsed() > 0) {
+  if (planned() > 0 && live_ended_ > 0 && trained_ > 0 && live_reports_ > 0 && elapsed() > 0) {
     // Each trial is expected to take as many steps as those that have ended, and a step as long as so far. Those that
     // run have most of it behind them where trials are long and as many as there are slots.
     const double each = static_cast<double>(trained_steps_) / static_cast<double>(trained_);
-    double steps = each * static_cast<double>(std::max<std::int64_t>(0, samples() - ended()));
+    double steps = each * static_cast<double>(std::max<std::int64_t>(0, planned() - ended()));
     steps -= static_cast<double>(waiting_steps_);
     for (const auto& [_, run] : running_) steps -= std::min(each, static_cast<double>(run.steps));
     left = elapsed() / static_cast<double>(live_reports_) * std::max(0.0, steps);

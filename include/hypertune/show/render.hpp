@@ -81,8 +81,8 @@ inline std::string rate_text(double value) {
 
 /// "57/200 trials"
 inline std::string done_text(const ExperimentProgress& p) {
-  return p.samples() > 0
-             ? detail::format("{}/{} trial{}", count_text(p.ended()), count_text(p.samples()), plural(p.samples()))
+  return p.planned() > 0
+             ? detail::format("{}/{} trial{}", count_text(p.ended()), count_text(p.planned()), plural(p.planned()))
              : detail::format("{} trial{}", count_text(p.ended()), plural(p.ended()));
 }
 
@@ -270,8 +270,8 @@ inline std::vector<std::string> render(const ExperimentProgress& p, const Render
 inline std::string start_text(const ExperimentProgress& p) {
   const auto& e = p.started();
   std::string text = detail::format("{}: {}", p.name(), e.resumed ? "resumed" : "started");
-  if (e.samples > 0)
-    text += detail::format(", {} trial{}", detail::terminal::count_text(e.samples), detail::plural(e.samples));
+  if (p.planned() > 0)
+    text += detail::format(", {} trial{}", detail::terminal::count_text(p.planned()), detail::plural(p.planned()));
   const auto part = [&](const char* what, const std::string& value) {
     if (!value.empty()) text += detail::format(", {} {}", what, detail::terminal::printable(value));
   };

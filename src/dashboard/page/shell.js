@@ -76,12 +76,13 @@ export function makeShell(app, appearance) {
       return;
     }
     const finished = summary.counts.completed + summary.counts.stopped + summary.counts.failed;
+    const all = summary.planned || Object.values(summary.counts).reduce((a, b) => a + b, 0);   // 0: no limit
     const best = summary.best?.[0];
     const objective = summary.objectives[0];
     const several = summary.objectives.length > 1;
-    fill(pulse, [summary.state, finished, summary.samples, best?.trial, best?.value, summary.best?.length, summary.reading ?? null, several], () => [
+    fill(pulse, [summary.state, finished, all, best?.trial, best?.value, summary.best?.length, summary.reading ?? null, several], () => [
       h('span', {class: 'run-state', data: {run: summary.state}}, h('i', {class: 'dot', 'aria-hidden': 'true'}), summary.state),
-      h('span', {class: 'wide', title: 'Trials that have ended, of those planned'}, `${count(finished)} of ${count(Math.max(summary.samples ?? 0, Object.values(summary.counts).reduce((a, b) => a + b, 0)))}`),
+      h('span', {class: 'wide', title: 'Trials that have ended, of those planned'}, `${count(finished)} of ${count(all)}`),
       best && !several ? h('a', {class: 'wide best', href: app.trialHref(best.trial), data: {key: 'best'}, title: hint(`The best ${objective.metric}: trial ${best.trial}`)}, number(best.value)) : null,
       several && summary.best.length > 0 ? h('a', {class: 'wide best', href: app.href('tradeoffs'), data: {key: 'best'}}, `${summary.best.length} on the front`) : null,
       summary.reading ? h('span', {class: 'wide muted'}, `reading the record: ${share(summary.reading.of > 0 ? summary.reading.read / summary.reading.of : 0)}`) : null,

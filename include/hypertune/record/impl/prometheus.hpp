@@ -145,7 +145,7 @@ HYPERTUNE_INLINE std::string prometheus_text(const Results& results, Exposition 
   text.family("driver_starts", Kind::counter, "", "How often it was started or resumed.");
   text.sample(info.starts);
   text.family("samples_planned", Kind::gauge, "", "Trials that there are to be; 0: no limit.");
-  text.sample(static_cast<double>(info.samples));
+  text.sample(static_cast<double>(info.planned));
   text.family("trials", Kind::gauge, "", "Trials by state.");
   for (int state = 0; state <= static_cast<int>(TrialState::failed); ++state)
     text.sample(static_cast<double>(results.count(static_cast<TrialState>(state))),

@@ -187,6 +187,8 @@ HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seco
   info_.command = event.command;
   info_.executor = event.executor;
   info_.samples = event.samples;
+  planned_.add(event);
+  info_.planned = planned_.count();
   info_.ended.reset();
   info_.interrupted = false;
   info_.why.clear();
@@ -200,6 +202,8 @@ HYPERTUNE_INLINE void Results::take(const record::ExperimentEnded& event, Second
 }
 HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds time) {
   if (find(event.trial) != nullptr) return;
+  planned_.add(event);
+  info_.planned = planned_.count();
   TrialData trial;
   trial.id = event.trial;
   trial.first_record = trial.last_record = info_.records;

@@ -16,7 +16,7 @@ function settings(summary) {
   const out = new Map([
     ['state', summary.state], ['objectives', summary.objectives.map((one) => `${one.metric} (${one.mode})`).join(', ')],
     ['best', summary.best?.[0] ? number(summary.best[0].value) : '–'], ['trials', count(Object.values(summary.counts).reduce((a, b) => a + b, 0))], ['failed', count(summary.counts.failed)],
-    ['reports', count(summary.reports)], ['took', duration(summary.elapsed)], ['search', summary.search], ['schedule', summary.schedule], ['executor', summary.executor], ['seed', setting(summary.seed)], ['trials planned', setting(summary.samples)],
+    ['reports', count(summary.reports)], ['took', duration(summary.elapsed)], ['search', summary.search], ['schedule', summary.schedule], ['executor', summary.executor], ['seed', setting(summary.seed)], ['trials planned', setting(summary.planned)],
   ]);
   if (summary.command) out.set('trial.command', summary.command);
   for (const [what, options] of [['search', summary.search_options], ['schedule', summary.schedule_options]]) {

@@ -3,7 +3,7 @@ import {fill, h, hint, name} from '../dom.js';
 import {ago, count, moment, number} from '../format.js';
 import {format} from '../route.js';
 
-const planned = (one) => Math.max(one.trials, one.samples ?? 0);   // as the page of each has it
+const planned = (one) => one.planned || one.trials;   // as the page of each has it
 
 export function experiments(app) {
   const box = h('div', {class: 'table-box'});

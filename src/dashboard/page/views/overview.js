@@ -12,7 +12,7 @@ const shown = 10;
 function progress(app, summary) {
   const {counts} = summary;
   const created = order.reduce((sum, key) => sum + counts[key], 0);
-  const all = Math.max(created, summary.samples ?? 0);
+  const all = summary.planned || created;
   const parts = order.filter((key) => counts[key] > 0);
   return [
     h('div', {class: 'progress', role: 'img', 'aria-label': parts.map((key) => `${counts[key]} ${key}`).join(', ') || 'no trials yet'},
@@ -99,7 +99,7 @@ function hostList(now) {
 
 function about(summary) {
   const withOptions = (what, options) => (what && options ? `${what} (${options})` : what);
-  const rows = [['command', summary.command], ['search', withOptions(summary.search, summary.search_options)], ['schedule', withOptions(summary.schedule, summary.schedule_options)], ['executor', summary.executor], ['seed', summary.seed], ['trials planned', finite(summary.samples) === null ? null : count(summary.samples)], ['folder', summary.folder]]
+  const rows = [['command', summary.command], ['search', withOptions(summary.search, summary.search_options)], ['schedule', withOptions(summary.schedule, summary.schedule_options)], ['executor', summary.executor], ['seed', summary.seed], ['trials planned', finite(summary.planned) === null ? null : count(summary.planned)], ['folder', summary.folder]]
     .filter(([, value]) => value !== null && value !== undefined && value !== '');
   const space = summary.parameters.map((parameter) => [parameter.name, parameter.choices ? parameter.choices.slice(0, 12).map((choice) => short(setting(choice), 24)).join(', ') + (parameter.choices.length > 12 ? ', …' : '')
     : parameter.kind === 'bool' ? 'true, false' : parameter.low !== undefined && parameter.low !== null ? `${number(parameter.low)} to ${number(parameter.high)}${parameter.log ? ', log' : ''}${parameter.kind === 'int' ? ', whole' : ''}` : parameter.kind]);
@@ -128,10 +128,10 @@ export function overview(app) {
     async refresh(signal) {
       const {summary} = app;
       controls.sync();
-      fill(top, [summary.counts, summary.samples], () => progress(app, summary));
+      fill(top, [summary.counts, summary.planned], () => progress(app, summary));
       fill(factsBox, [summary.elapsed, summary.left, summary.reports, summary.failures, summary.cost, summary.resumed, summary.state, summary.why], () => facts(app, summary));
       fill(inside(best), [summary.best, summary.objectives, summary.counts.failed, summary.state], () => bestOf(app, summary));
-      fill(inside(setup), [summary.parameters, summary.notes, summary.command, summary.search, summary.search_options, summary.schedule, summary.schedule_options, summary.executor, summary.folder, summary.seed, summary.samples], () => about(summary));
+      fill(inside(setup), [summary.parameters, summary.notes, summary.command, summary.search, summary.search_options, summary.schedule, summary.schedule_options, summary.executor, summary.folder, summary.seed, summary.planned], () => about(summary));
       const [data, now] = await Promise.all([app.get('/api/best', {x: axis.value === 'time' ? 'time' : 'trial'}, signal), app.get('/api/now', {}, signal)]);
       if (signal.aborted) return;
       const index = Number(objective.value);
