@@ -1,5 +1,7 @@
 """Trials of several workers: commands that are begun, trained and ended together."""
+import contextlib
 import re
+import sqlite3
 
 from support import *
 
@@ -128,6 +130,8 @@ class Gangs(Case):
                     self.assertIn(f"trial 0 goes on from its last checkpoint, with what workers there is room for: rank {rank}: the command was killed", err)
                     trial = self.trial()
                     self.assertEqual((trial["state"], trial["steps"], trial["failures"], trial["attempts"]), ("completed", 4, 0, 2))
+                    with contextlib.closing(sqlite3.connect(self.folder / "runs/gang/experiment.db")) as database:
+                        self.assertEqual(database.execute("SELECT failures, attempts FROM trials").fetchall(), [(0, 2)])
                     again = [b for b in self.begun() if b["TORCHELASTIC_RESTART_COUNT"] == "1"]
                     self.assertEqual(sorted(b["RANK"] for b in again), ["0", "1", "2"])
                     for b in again:

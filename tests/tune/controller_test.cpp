@@ -205,6 +205,26 @@ TEST_CASE("the user's code and the infrastructure count against max_failures, pr
   CHECK(bench.trial(0).state == TrialState::failed);
 }
 
+TEST_CASE("the record of a failed attempt says whether it counts") {
+  Bench bench({.samples = 9, .failures = {.max = 9}}, {host("a"), host("b")});
+  bench.fill();
+  const auto counts = [&] {
+    REQUIRE(bench.records<record::AttemptFailed>().size() == 1);
+    return bench.records<record::AttemptFailed>().front().counts;
+  };
+  bench.fail(0, 0, ht::FailureSource::preemption);
+  CHECK(counts() == false);
+  bench.fail(0, 1, ht::FailureSource::user);
+  CHECK(counts() == false);                          // perhaps the host's doing
+  bench.fail(1, 0, ht::FailureSource::user, false);  // to try it elsewhere is no use
+  CHECK(counts() == true);
+  CHECK(bench.trial(1).failures == 1);
+  bench.send(ht::HostLost{0, "unplugged"});
+  bench.fail(2, 0, ht::FailureSource::infrastructure);  // on a
+  CHECK(counts() == false);
+  CHECK(bench.trial(2).failures == 0);
+}
+
 TEST_CASE("what trying again cannot help is not tried again") {
   const auto source =
       GENERATE(ht::FailureSource::user, ht::FailureSource::infrastructure, ht::FailureSource::preemption);

@@ -243,6 +243,8 @@ class JournalReader {
     detail::Decoder in(row.bytes(8));
     record::Any event = decode_payload(static_cast<Kind>(kind), in, trial, attempt, step);
     in.end();
+    if (auto* const failed = std::get_if<record::AttemptFailed>(&event); failed != nullptr && !row.is_null(7))
+      failed->counts = row.integer(7) != 0;
     return event;
   }
 

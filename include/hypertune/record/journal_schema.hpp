@@ -44,8 +44,9 @@ inline constexpr std::int64_t journal_version = 5, first_version = 1;
 
 // One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see
 // journal_codec.hpp), `text` the part of it that a person reads. A report is its columns: the first metric in `metric`
-// and `value` (NULL: NaN), any further ones in `payload` as {"id of the name": value}. `value` has no declared type, as
-// SQLite would store whole REALs as integers and lose the sign of zero.
+// and `value` (NULL: NaN), any further ones in `payload` as {"id of the name": value}. Of a failed attempt `value` is
+// whether it counts against the trial (NULL: in records of earlier versions). `value` has no declared type, as SQLite
+// would store whole REALs as integers and lose the sign of zero.
 inline constexpr const char* journal_schema = R"sql(
 CREATE TABLE records(
   sequence INTEGER PRIMARY KEY,
@@ -62,6 +63,9 @@ CREATE TABLE records(
 CREATE TABLE names(id INTEGER PRIMARY KEY, name NOT NULL);
 )sql";
 
+// `failures` of `trials` is TrialResult::failure_count(). Where no record says what counts, a preemption (the payload
+// begins with 2) and a failure that was doubted (it ends so, without a host) are told apart; what a lost host took
+// along is not.
 inline constexpr const char* journal_views = R"sql(
 CREATE VIEW events AS
   SELECT sequence, time,
@@ -97,13 +101,17 @@ CREATE VIEW trials AS
     coalesce(f.failures, 0) AS failures,
     CASE WHEN s.kind IN (8, 10, 11) THEN s.text END AS cause,
     c.time AS created,
-    CASE WHEN s.kind IN (9, 10, 11) THEN s.time END AS ended
+    CASE WHEN s.kind IN (9, 10, 11) THEN s.time END AS ended,
+    coalesce(a.attempts, 0) AS attempts
   FROM records c
   JOIN (SELECT trial, kind, text, time, max(sequence) FROM records
         WHERE kind IN (2, 3, 7, 8, 9, 10, 11) GROUP BY trial) s ON s.trial = c.trial
   LEFT JOIN (SELECT trial, step + 1 AS steps, value AS last_value, max(sequence) FROM records
              WHERE kind = 4 GROUP BY trial) p ON p.trial = c.trial
-  LEFT JOIN (SELECT trial, count(*) AS failures FROM records WHERE kind = 8 GROUP BY trial) f ON f.trial = c.trial
+  LEFT JOIN (SELECT trial, count(*) AS failures FROM records
+             WHERE kind = 8 AND coalesce(value, substr(payload, 1, 1) <> x'02' AND substr(payload, -1) <> x'02')
+             GROUP BY trial) f ON f.trial = c.trial
+  LEFT JOIN (SELECT trial, count(*) AS attempts FROM records WHERE kind = 3 GROUP BY trial) a ON a.trial = c.trial
   LEFT JOIN (SELECT trial, text, max(sequence) FROM records WHERE kind = 15 GROUP BY trial) m ON m.trial = c.trial
   WHERE c.kind = 2;
 )sql";

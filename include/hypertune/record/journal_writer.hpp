@@ -51,6 +51,9 @@ class JournalWriter {
         this);
     version_ = query_integer(db_, "PRAGMA user_version");
     last_ = query_integer(db_, "SELECT max(sequence) FROM records");
+    Statement same(db_, "SELECT count(*) = 4 FROM sqlite_schema WHERE type = 'view' AND instr(?1, sql) > 0", "read");
+    same.bind_text(1, journal_views);
+    views_are_ours_ = same.step() && same.integer(0) != 0;
     Statement names(db_, "SELECT id, name FROM names", "read");
     while (names.step()) names_.emplace(std::string(names.bytes(1)), names.integer(0));
   }
@@ -69,6 +72,7 @@ class JournalWriter {
       for (const Record& record : records) insert(s, record);
       s.commit.run();
       version_ = std::max(version_, std::exchange(upgraded_, 0));
+      views_are_ours_ = true;
     } catch (...) {
       upgraded_ = 0;
       s.report.reset();
@@ -135,8 +139,8 @@ class JournalWriter {
                  "VALUES(?1, ?2, 4, ?3, ?4, ?5, ?6, ?7, ?8)",
                  "write"),
           event(db,
-                "INSERT INTO records(sequence, time, kind, trial, attempt, step, text, payload) "
-                "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT INTO records(sequence, time, kind, trial, attempt, step, text, payload, value) "
+                "VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 "write"),
           name(db, "INSERT INTO names(id, name) VALUES(?1, ?2)", "write") {}
     Statement begin, commit, report, event, name;
@@ -167,11 +171,12 @@ class JournalWriter {
     db_.execute("COMMIT");
   }
 
-  // Within the transaction that needs it: a file never says more, or less, than it holds.
+  // Within the transaction that needs it: a file never says more, or less, than it holds. Views of another version may
+  // say less of the same records.
   void upgrade(std::span<const Record> records) {
     std::int64_t needed = version_;
     for (const Record& record : records) needed = std::max(needed, version_of(record.what));
-    if (needed == version_) return;
+    if (needed == version_ && views_are_ours_) return;
     db_.execute(
         "DROP VIEW IF EXISTS events; DROP VIEW IF EXISTS reports; DROP VIEW IF EXISTS attributes; "
         "DROP VIEW IF EXISTS trials");
@@ -241,6 +246,8 @@ class JournalWriter {
       s.event.bind_null(8);
     else
       s.event.bind_blob(8, payload_);
+    const auto* const failed = std::get_if<record::AttemptFailed>(&record.what);
+    bind_if(9, failed != nullptr && failed->counts.has_value(), failed != nullptr && failed->counts.value_or(false));
     s.event.run();
   }
 
@@ -422,6 +429,7 @@ class JournalWriter {
   std::unordered_map<std::string, std::int64_t> names_;
   std::int64_t last_ = 0, version_ = first_version;
   std::int64_t upgraded_ = 0;  // what the transaction makes of version_; 0: nothing
+  bool views_are_ours_ = false;
   int wal_pages_ = 0;
   int tidied_pages_ = 0;  // size of the log when it was last folded in
   int checkpoint_pages_;

@@ -132,6 +132,9 @@ struct AttemptFailed {
   /// Perhaps the doing of the host: it does not count, and the trial is tried again on another one.
   bool doubted = false;
   std::string host = {};  ///< of several workers: where the one was that failed; empty: none did, or nobody knows
+  /// Whether it counts against the trial (max_failures). For SQL, which cannot tell by itself what became of hosts;
+  /// nullopt: nobody has said, as in records of earlier versions.
+  std::optional<bool> counts = {};
 };
 /// Causes of a stopped trial that say that it was given up, not that it has done what it was there for: by a scheduler
 /// that does not say why (and by all of them in journals of earlier versions), or "stopped by asha at rung 3 …".

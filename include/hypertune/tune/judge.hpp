@@ -42,6 +42,8 @@ class Judge {
 
   /// The record is applied at once and goes to the Journal.
   void commit(record::Any what, Outcome& out) {
+    if (auto* const failed = std::get_if<record::AttemptFailed>(&what))
+      failed->counts = !failed->doubted && counts(failed->trial, failed->cause);
     state_.apply(what, now_);
     track(what);
     out.records.push_back(std::move(what));
