@@ -148,6 +148,16 @@ class Hosts(Case):
         self.assert_each_report_once("runs/away")
         self.assert_nothing_on(2, 3)
 
+    def test_a_failure_that_does_not_count_yet_is_told_of_at_once(self):
+        self.up(2)
+        (self.folder / "train.py").write_text("import sys; sys.exit('no such data')\n")
+        self.sweep(samples=1)
+        _, err = self.run_command("run", "sweep.yaml", "--plain", "--set", "failures.max=0", code=1)
+        lines = [line for line in err.splitlines() if "does not count yet" in line]
+        self.assertEqual(len(lines), 1, err)
+        self.assertRegex(lines[0], r"trial 0 failed on host host[12] and is tried on another host first, so that this does not count yet: .*no such data")
+        self.assertEqual(self.results("runs/away")[0]["failures"], 1)
+
     def test_programs_are_brought_along_and_checked(self):
         self.up(1)
         program = self.folder / "bin/train"

@@ -366,6 +366,26 @@ TEST_CASE("a mistake of the trials' own costs few attempts more, and no host") {
   CHECK(attempts <= 40 + 6);
 }
 
+TEST_CASE("of each attempt that does not count yet, as it may be the host's doing, one notice tells") {
+  using Lines = std::vector<std::string>;
+  ht::ControlRules rules{.samples = 1};
+  rules.tell_changes = true;
+  Bench bench(rules, {host("a"), host("b"), host("c")});
+  REQUIRE(bench.fill().command<ht::Launch>().allocation.lead.host_name == "a");
+  const std::string rest = " and is tried on another host first, so that this does not count yet: ";
+  CHECK(bench.fail(0, 0, ht::FailureSource::user).notices() == Lines{"trial 0 failed on host a" + rest + "broken"});
+  const auto second = bench.command<ht::Launch>().allocation.lead.host_name;
+  CHECK(bench.fail(0, 0, ht::FailureSource::user).notices().empty());  // it is over
+  CHECK(bench.send(ht::Finished{0, 1}).notices() ==
+        Lines{"trial 0 failed on host " + second + rest + "ended without a report of 'loss'"});
+  CHECK(bench.fail(0, 2, ht::FailureSource::user).notices().empty());  // this one counts
+  CHECK(bench.trial(0).state == TrialState::failed);
+  Bench excluding(rules, {host("a"), host("b")});
+  excluding.fill();
+  CHECK(excluding.fail(0, 0, ht::FailureSource::user, true, true).notices() ==
+        Lines{"host a is not used any more: broken"});
+}
+
 TEST_CASE("a retry goes to another host, also where it counts") {
   Bench bench({.samples = 1, .failures = {.max = 5}}, {host("a", 2), host("b", 2), host("c", 2)});
   std::set<std::string> hosts{bench.fill().command<ht::Launch>().allocation.lead.host_name};

@@ -48,8 +48,10 @@ struct ControlRules {
   bool ordered = false;
   Seconds host_patience = 600;  ///< … for so long at most
   Seconds loss_patience = 0;    ///< for which a lost worker of a trial waits for others that are lost with it
-  bool tell_changes = false;    ///< each change of a trial's workers is said: not of a simulation, which makes many
-  bool metric_given = true;     ///< the objective was named, not left at its default
+  /// Each change of a trial's workers, and each failure that is tried on another host first, is said: not of a
+  /// simulation, which makes many.
+  bool tell_changes = false;
+  bool metric_given = true;  ///< the objective was named, not left at its default
 };
 
 }  // namespace hypertune::inline v0

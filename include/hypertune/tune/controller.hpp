@@ -205,6 +205,8 @@ class Controller {
   void end_experiment(const std::string& why, Outcome& out);
   void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
   void end_stopped(TrialId trial, const LiveTrial& run, Outcome& out);
+  /// Says that a failure may be the host's doing.
+  void say_doubted(TrialId trial, const std::string& host, const Cause& cause, Outcome& out);
   const TrialEntry& require_open(TrialId trial) const;
   void again(TrialId trial);
 

@@ -213,6 +213,15 @@ HYPERTUNE_INLINE void Controller::on(const Paused& e, Outcome& out) {
   if (trials()[e.trial].before_pause == Decision::proceed) again(e.trial);  // a person's wish, not the scheduler's
 }
 
+// Where it counts the display says it. Of this nobody would hear before the trial's last try.
+HYPERTUNE_INLINE void Controller::say_doubted(TrialId trial, const std::string& host, const Cause& cause,
+                                              Outcome& out) {
+  if (rules().tell_changes)
+    out.notices.push_back(detail::format(
+        "trial {} failed on host {} and is tried on another host first, so that this does not count yet: {}", trial,
+        host, cause.text));
+}
+
 HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = dispatcher_.leave(e.trial);
@@ -227,6 +236,7 @@ HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
   Cause cause{.text = judge_.why_unjudged(run)};
   // It would end so again, unless that is the host's doing.
   if (run.phase == Phase::running && dispatcher_.in_doubt(e.trial, Dispatcher::host_of(run, cause), cause)) {
+    say_doubted(e.trial, Dispatcher::host_of(run, cause), cause, out);
     judge_.commit(record::AttemptFailed{e.trial, e.attempt, std::move(cause), true, true}, out);
     again(e.trial);
     return;
@@ -258,10 +268,11 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = dispatcher_.leave(e.trial);
   const std::string host = Dispatcher::host_of(run, e.cause);
+  bool told = false;
   if (e.cause.exclude_host && !host.empty()) {
     dispatcher_.hosts_changed();
-    if (judge_.exclude(host))
-      out.notices.push_back(detail::format("host {} is not used any more: {}", host, e.cause.text));
+    told = judge_.exclude(host);
+    if (told) out.notices.push_back(detail::format("host {} is not used any more: {}", host, e.cause.text));
   }
   if (run.phase == Phase::stopping) {  // it was to end anyway
     end_stopped(e.trial, run, out);
@@ -292,6 +303,7 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   }
   const bool counts = judge_.counts(e.trial, cause);
   const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);
+  if (doubted && !told) say_doubted(e.trial, host, cause, out);
   const bool retry = cause.retry && (!counts || doubted || judge_.may_fail_again(e.trial));
   // Workers that were taken away say nothing of their hosts.
   const bool blamed = rules().workers.several() && e.cause.source != FailureSource::preemption;
