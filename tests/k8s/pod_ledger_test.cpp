@@ -123,8 +123,18 @@ TEST_CASE("all that is not on its way out, and what ended by itself, is known") 
   CHECK(ledger.own_end_of("p1") == nullptr);
   CHECK(ledger.own_end_of("p4") == nullptr);
   REQUIRE(ledger.own_end_of("p3") != nullptr);
+  ledger.deleted("p3");  // as it is of no use any more; who waits for a word of it may ask how it ended only then
+  CHECK(ledger.own_end_of("p3") != nullptr);
+  auto deleted = pod("p3", "c", Phase::ended);
+  deleted.leaving = true;
+  ledger.see(deleted, 1);
+  CHECK(ledger.own_end_of("p3") != nullptr);
   ledger.forget("p3");
   CHECK(ledger.own_end_of("p3") != nullptr);
+  // One that was taken away and then ended has not ended by itself.
+  ledger.deleted("p1");
+  ledger.see(pod("p1", "a", Phase::ended), 2);
+  CHECK(ledger.own_end_of("p1") == nullptr);
 }
 
 TEST_CASE("a pod runs as soon as somebody says so, whatever its status says") {

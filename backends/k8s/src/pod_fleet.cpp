@@ -192,7 +192,7 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
 }
 
 DialError PodFleet::end_error(const PodState& end, const std::stop_token& stop) {
-  const bool taken = end.disrupted || end.leaving;
+  const bool taken = !end.own_end && (end.disrupted || end.leaving);
   const auto failure = end.hope == PodState::Hope::none ? FailureClass::permanent
                        : taken                          ? FailureClass::transient
                                                         : FailureClass::unknown;

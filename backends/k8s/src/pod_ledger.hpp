@@ -28,6 +28,9 @@ class PodLedger {
     if (state.phase == PodState::Phase::waiting && pod.started) run(state);
     // What is told of it may be older than its deletion.
     if (pod.deleted) state.deleted = state.leaving = true;
+    // One that has ended may be deleted before anybody has asked how.
+    state.own_end =
+        !state.disrupted && (pod.state.own_end || (state.phase == PodState::Phase::ended && !state.leaving));
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
                       pod.state.sentence != state.sentence || pod.state.node != state.node ||
                       pod.state.driver != state.driver || pod.state.deleted != state.deleted;
@@ -100,11 +103,10 @@ class PodLedger {
     const auto found = ends_.find(pod);
     return found == ends_.end() ? nullptr : &found->second;
   }
-  /// A pod that has ended without being taken away; nullptr: it has not.
+  /// A pod that has ended without being taken away, whether or not it was deleted then; nullptr: it has not.
   const PodState* own_end_of(const std::string& pod) const {
     const auto* state = find_or_last(pod);
-    const bool own = state != nullptr && state->phase == PodState::Phase::ended && !state->leaving && !state->disrupted;
-    return own ? state : nullptr;
+    return state != nullptr && state->own_end ? state : nullptr;
   }
   /// The pod in which the worker can go on, running or on its way to.
   const PodState* usable_of(const std::string& worker) const {

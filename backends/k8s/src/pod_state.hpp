@@ -27,6 +27,7 @@ struct PodState {
   bool leaving = false;       ///< it is being deleted, evicted or preempted
   bool deleted = false;       ///< its deletion has been asked for: to ask again would change nothing
   bool disrupted = false;     ///< Kubernetes, or somebody, has taken it away: it has not ended by itself
+  bool own_end = false;       ///< it has ended before it was taken away (PodLedger knows)
   std::int64_t grace = 0;     ///< of one that is being deleted: seconds that it has for its end
   std::string reason = {};    ///< one word, for who counts: "Unschedulable", "ImagePullBackOff", "OOMKilled"
   std::string message = {};   ///< of one that has ended: what its container has left to be read
