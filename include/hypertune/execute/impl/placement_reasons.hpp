@@ -71,7 +71,7 @@ HYPERTUNE_INLINE std::string Placement::why_not(const Resources& each, const Wor
   if (room(each, apart, here, max_room, true) >= workers.min)
     return detail::format("waits for {}: {} {} free on hosts that reach each other, as {}", what, free,
                           free == 1 ? "is" : "are", network_.why());
-  const std::string text = detail::format("waits for {}: {} {} free", what, free, free == 1 ? "is" : "are");
+  std::string text = detail::format("waits for {}: {} {} free", what, free, free == 1 ? "is" : "are");
   if (room(each, workers, here) >= workers.min) return text;
   return text + (has_lost_host() ? "; a host that is lost now must come back" + losses(": ") : losses("; "));
 }
