@@ -153,6 +153,12 @@ TEST_CASE("a pod runs as soon as somebody says so, whatever its status says") {
   CHECK_FALSE(ledger.doubtful_since("p"));
   CHECK_FALSE(ledger.see(waits, 1));  // what is told later was so before
   CHECK(ledger.usable_of("a")->phase == Phase::running);
+  auto taken = waits;
+  taken.leaving = true;
+  taken.sentence = "is preempted";
+  ledger.see(taken, 1);
+  CHECK(ledger.find("p")->phase == Phase::running);
+  CHECK(ledger.find("p")->sentence == "is preempted");
   auto ended = pod("p", "a", Phase::ended);
   ledger.see(ended, 2);
   CHECK_FALSE(ledger.start("p"));

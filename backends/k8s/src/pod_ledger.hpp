@@ -184,7 +184,7 @@ class PodLedger {
   static void run(PodState& state) {
     state.phase = PodState::Phase::running;
     state.hope = PodState::Hope::likely;
-    state.reason = state.sentence = "";
+    if (!state.leaving) state.reason = state.sentence = "";
   }
   static bool is_doing_of_node(const PodState& state) {
     return state.reason == "DeletionByTaintManager" || state.reason == "DeletionByPodGC" ||
