@@ -87,22 +87,30 @@ inline std::uint64_t resident_memory(pid_t pid) {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// The same of a process and all that descend from it.
-inline std::uint64_t tree_memory(pid_t pid, int depth = 0) {
-  std::uint64_t bytes = resident_memory(pid);
+/// Whether `test` holds for a process, or one that descends from it; none is asked after the first that it holds for.
+template <class Test>
+bool any_in_tree(pid_t pid, const Test& test, int depth = 0) {
+  if (test(pid)) return true;
   if (depth < 16)
-    for (const pid_t child : children_of(pid)) bytes += tree_memory(child, depth + 1);
+    for (const pid_t child : children_of(pid))
+      if (any_in_tree(child, test, depth + 1)) return true;
+  return false;
+}
+
+/// Bytes of memory that a process and all that descend from it hold now.
+inline std::uint64_t tree_memory(pid_t pid) {
+  std::uint64_t bytes = 0;
+  any_in_tree(pid, [&](pid_t each) {
+    bytes += resident_memory(each);
+    return false;
+  });
   return bytes;
 }
 
 /// Whether a process, or one that descends from it, is stopped: by SIGSTOP, or as it wants a terminal that it may not
 /// have. One that a debugger holds is not.
-inline bool any_stopped(pid_t pid, int depth = 0) {
-  if (stat_field(pid, 3) == "T") return true;
-  if (depth < 16)
-    for (const pid_t child : children_of(pid))
-      if (any_stopped(child, depth + 1)) return true;
-  return false;
+inline bool any_stopped(pid_t pid) {
+  return any_in_tree(pid, [](pid_t each) { return stat_field(each, 3) == "T"; });
 }
 
 }  // namespace hypertune::inline v0::process

@@ -5,7 +5,6 @@
 #include <hypertune/execute/placement.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -101,6 +100,8 @@ HYPERTUNE_INLINE std::vector<Slot> Placement::place_all(const Resources& each, c
   if (!beside.empty() && network_.is_outside(at(beside.front()).name))  // these are there all, and stay so
     return workers.strategy == Strategy::strict_spread ? std::vector<Slot>()
                                                        : place_on_any(each, alone, excluded, beside);
+  // Where each is outside, none holds workers together with another.
+  if (network_.outside().size() == hosts_.size()) return place_on_any(each, alone, excluded, beside);
   Excluded others = excluded;
   others.insert(network_.outside().begin(), network_.outside().end());
   if (!beside.empty()) return place_on_any(each, workers, others, beside);

@@ -4,6 +4,7 @@
 #include <hypertune/tune/dispatcher.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace hypertune::inline v0 {

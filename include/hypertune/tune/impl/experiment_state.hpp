@@ -5,7 +5,6 @@
 #include <hypertune/tune/experiment_state.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <utility>
 #include <variant>
