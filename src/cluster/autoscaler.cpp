@@ -1,4 +1,4 @@
-// Autoscaler: which machines there should be.
+// Autoscaler: decides which machines there should be.
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 
@@ -19,13 +19,13 @@ AutoscalerOptions autoscaler_options(const ClusterConfig& config) {
   options.max_workers = config.max_workers;
   options.upscaling_speed = config.upscaling_speed;
   options.idle_timeout = config.idle_timeout;
-  options.launch_timeout = config.provider.start_timeout + 900;  // and what is done to it first
+  options.launch_timeout = config.provider.start_timeout + 900;  // plus time for the set-up
   return options;
 }
 
 Autoscaler::Autoscaler(AutoscalerOptions options) : options_(std::move(options)) {
   if (options_.types.empty()) fail(Errc::usage, "an autoscaler needs at least one type of machine");
-  // Where one price is missing, sizes are compared in place of prices: half a price list would mislead.
+  // If any price is missing, sizes are compared instead of prices: an incomplete price list would be misleading.
   priced_ = true;
   for (const auto& type : options_.types)
     if (type.max_workers > 0 && !(type.price > 0)) priced_ = false;
@@ -35,7 +35,7 @@ double Autoscaler::price_of(std::size_t index, bool spot) const {
   const auto& type = options_.types[index];
   if (priced_) {
     if (!spot) return type.price;
-    return type.spot_price.value_or(type.price * 0.4);  // between what clouds usually ask
+    return type.spot_price.value_or(type.price * 0.4);  // a typical spot price of the cloud providers
   }
   const double size = std::max(weight_of(type.resources), 0.01);
   return spot ? size * 0.4 : size;
@@ -118,9 +118,9 @@ void Autoscaler::launch_failed(const std::string& token, ProviderFailure kind, c
   units_.erase(found);
   if (head) return;
   auto& block = blocks_[key];
-  if (now >= block.until) block.failures = std::min(block.failures + 1, 40);  // those of one moment count once
+  if (now >= block.until) block.failures = std::min(block.failures + 1, 40);  // failures at the same time count once
   double wait = options_.backoff * std::pow(2.0, block.failures - 1);
-  if (kind == ProviderFailure::invalid) wait = std::max(wait, 60.0);  // nothing will have changed so soon
+  if (kind == ProviderFailure::invalid) wait = std::max(wait, 60.0);  // a shorter wait would not help
   block.until = now + std::min(wait, options_.max_backoff);
   block.why = why;
   block.none_there = kind != ProviderFailure::failed;
@@ -154,7 +154,7 @@ std::optional<std::string> Autoscaler::why_never(const Resources& needs) const {
                      asks, largest->name, has);
 }
 
-// What fits on no machine that is there or on its way, largest first.
+// The waiting trials that fit on no machine that exists or is being launched, largest first.
 std::vector<Resources> Autoscaler::unplaced(const Demand& demand, std::vector<Resources>& impossible) {
   std::vector<Room> rooms;
   for (const auto& [token, unit] : units_) {
@@ -162,7 +162,7 @@ std::vector<Resources> Autoscaler::unplaced(const Demand& demand, std::vector<Re
     Room room = room_of(unit);
     if (const auto busy = demand.running.find(token); busy != demand.running.end())
       for (const auto& needs : busy->second)
-        if (!room.take(needs)) room = Room(Resources{.cpus = 0});  // more than it has: nothing is free
+        if (!room.take(needs)) room = Room(Resources{.cpus = 0});  // more than the machine has: nothing is free
     rooms.push_back(std::move(room));
   }
   for (const auto& asked : asked_)
@@ -178,7 +178,7 @@ std::vector<Resources> Autoscaler::unplaced(const Demand& demand, std::vector<Re
       impossible.push_back(shape.needs);
       continue;
     }
-    std::size_t from = 0;  // rooms before are too full for this shape
+    std::size_t from = 0;  // rooms before this one are too full for the shape
     for (int i = 0; i < std::min(shape.count, 100'000); ++i) {
       while (from < rooms.size() && !rooms[from].fits(shape.needs)) ++from;
       if (from < rooms.size())
@@ -198,7 +198,7 @@ std::vector<Autoscaler::Option> Autoscaler::choices(Seconds now) const {
     for (const bool spot : {true, false}) {
       if (spot ? type.spot == Spot::never : type.spot == Spot::only) continue;
       if (const auto block = blocks_.find({i, spot}); block != blocks_.end() && now < block->second.until) continue;
-      // On-demand only where there is no spot machine of this type now: a call that failed does not say so.
+      // On-demand only if spot machines of this type are not available now; a failed call does not show that.
       if (!spot && type.spot == Spot::prefer) {
         const auto block = blocks_.find({i, true});
         if (block == blocks_.end() || now >= block->second.until || !block->second.none_there) continue;
@@ -229,8 +229,8 @@ void Autoscaler::note(ScaleDecision& decision, const std::string& key, const std
   if (!text.empty()) decision.log.push_back(text);
 }
 
-// Greedy: again and again the machine that holds the waiting trials for the least money, measured by what each of them
-// would cost on the machine that is best for it alone.
+// Greedy: repeatedly launches the machine that holds the waiting trials at the lowest cost, relative to the cost of
+// each trial alone on the machine type that is cheapest for it.
 void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecision& decision) {
   std::vector<Resources> waiting = all;
   const auto options = choices(now);
@@ -241,7 +241,7 @@ void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecis
   for (std::size_t i = 0; i < options_.types.size(); ++i)
     of_type[i] = count(i) + static_cast<int>(std::count_if(asked_.begin(), asked_.end(),
                                                            [&](const LaunchMachine& a) { return a.type == i; }));
-  std::vector<std::pair<Resources, double>> fair;  // what one trial of a shape costs at least
+  std::vector<std::pair<Resources, double>> fair;  // the minimum cost of one trial of each shape
   const auto fair_price = [&](const Resources& needs) {
     for (const auto& [shape, price] : fair)
       if (shape == needs) return price;
@@ -284,7 +284,7 @@ void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecis
       }
       if (packed.empty() || !(worth > 0)) continue;
       const double score = std::max(option.price, 1e-9) / worth;
-      // Of equals the cheaper, then spot, then the first in the file.
+      // Among equal scores: the cheaper one, then spot, then the first in the file.
       const bool better =
           score < best_score - 1e-9 ||
           (score < best_score + 1e-9 && best != nullptr &&
@@ -360,7 +360,7 @@ void Autoscaler::keep_minimum(Seconds now, ScaleDecision& decision) {
   }
 }
 
-// Whether one of the waiting trials could run on it as soon as it takes trials again.
+// Whether one of the waiting trials would fit on the machine if it took trials again.
 bool Autoscaler::wanted_by(const Unit& unit, const std::vector<Resources>& waiting) const {
   const Room room = room_of(unit);
   return std::any_of(waiting.begin(), waiting.end(), [&](const Resources& needs) { return room.fits(needs); });
@@ -391,7 +391,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
     }
     if (busy(token)) {
       unit.idle_since.reset();
-      if (unit.phase == Phase::draining) {  // a trial was placed there in between: it stays
+      if (unit.phase == Phase::draining) {  // a trial was placed there meanwhile: the machine is kept
         unit.phase = Phase::ready;
         unit.since = now;
         decision.actions.push_back(UndrainMachine{token});
@@ -400,7 +400,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
     }
     if (!unit.idle_since) unit.idle_since = now;
     if (unit.phase == Phase::draining) {
-      // What was asked after the executor heard of the drain says that nothing runs there.
+      // This Demand was made after the executor had processed the drain, and it shows no trial on the machine.
       if (now > unit.since && !demand.leaving.contains(token)) {
         unit.phase = Phase::ending;
         const auto why = fmt::format("idle for {:.0f} s", now - *unit.idle_since);
@@ -411,7 +411,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
     }
     if (now - *unit.idle_since >= options_.idle_timeout) idle.emplace_back(token, &unit);
   }
-  // The dearest first.
+  // The most expensive first.
   hypertune::detail::stable_sort(idle.begin(), idle.end(), [&](const auto& a, const auto& b) {
     return price_of(a.second->type, a.second->spot) > price_of(b.second->type, b.second->spot);
   });
@@ -435,7 +435,7 @@ ScaleDecision Autoscaler::decide(const Demand& demand, Seconds now) {
   ScaleDecision decision;
   keep_minimum(now, decision);
   auto waiting = unplaced(demand, decision.impossible);
-  // A machine that is on its way out is the cheapest one to be had.
+  // Keeping a draining machine costs less than launching a new one.
   for (auto& [token, unit] : units_) {
     if (waiting.empty()) break;
     if (unit.phase != Phase::draining || !wanted_by(unit, waiting)) continue;
@@ -447,7 +447,7 @@ ScaleDecision Autoscaler::decide(const Demand& demand, Seconds now) {
     std::vector<Resources> none;
     waiting = unplaced(demand, none);
   }
-  // While trials wait that fit on it, a machine is not idle: they are about to be placed.
+  // A machine is not idle while trials wait that fit on it: they are about to be placed.
   if (!demand.pending.empty())
     for (auto& [token, unit] : units_) {
       if (!unit.idle_since || unit.phase != Phase::ready) continue;

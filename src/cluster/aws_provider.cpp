@@ -1,4 +1,4 @@
-// AwsProvider: machines of EC2, by signed requests.
+// AwsProvider: machines of EC2, through the AWS command line.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>
@@ -26,7 +26,7 @@ static std::string aws_message(const std::string& errors) {
   return excerpt(at == std::string::npos ? std::string_view(errors) : std::string_view(errors).substr(at), 400);
 }
 
-// The same for the same token: a repeated request must be the same one.
+// Always the same choice for the same token: EC2 requires that a repeated request is identical.
 static std::size_t choice_by(const std::string& token, std::size_t count) {
   std::uint64_t hash = 1469598103934665603ULL;
   for (const unsigned char c : token) hash = (hash ^ c) * 1099511628211ULL;
@@ -159,7 +159,9 @@ std::string AwsProvider::request_text(const LaunchRequest& request) const {
         fmt::format("node type '{}': node_config.ImageId must name an image: ami-…, or resolve:ssm:… for "
                     "the newest of a kind",
                     request.node_type));
-  for (const char* own : {"resources", "price", "spot"}) body.erase(own);  // hypertune's, in the old form of the file
+  for (const char* own : {"resources", "price", "spot"})
+    body.erase(own);  // keys of hypertune, which the old form of
+                      // the file has here
   body["MinCount"] = 1;
   body["MaxCount"] = 1;
   body["ClientToken"] = request.token;
@@ -216,7 +218,7 @@ std::string AwsProvider::request_text(const LaunchRequest& request) const {
 }
 
 Machine AwsProvider::create(const LaunchRequest& request) {
-  // By a file of its own: user data may hold what is nobody's business, and a command line is everybody's.
+  // Passed in a temporary file: user data may contain secrets, and all users of this machine can read command lines.
   detail::TemporaryFile input;
   input.write(request_text(request));
   const auto text = call({"run-instances", "--cli-input-json", "file://" + input.path().string()});
@@ -242,7 +244,7 @@ void AwsProvider::call_with_ids(const std::string& verb, const std::vector<std::
   try {
     call(arguments);
   } catch (const ProviderError& error) {
-    // One that is gone must not keep the others alive.
+    // An instance that no longer exists must not prevent the termination of the others.
     if (std::string_view(error.what()).find("InvalidInstanceID") == std::string_view::npos) throw;
     if (ids.size() == 1) return;
     for (const auto& id : ids) call_with_ids(verb, {id});

@@ -1,4 +1,4 @@
-// Cluster: its machines, and the journal of them.
+// Cluster: its machines and their journal.
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/pause.hpp>
 #include <hypertune/cluster/providers.hpp>
@@ -28,10 +28,10 @@ static const Machine* find_token(const std::vector<Machine>& machines, std::stri
   return nullptr;
 }
 
-// So long a machine may wait for what somebody has to mend, most likely.
+// How long, in seconds, a machine may wait for something that somebody probably has to fix.
 constexpr double doubtful_for = 60;
 
-/// What a machine waits for, and since when, in seconds of the one who waits for it.
+/// What a machine waits for, and since when. Times are seconds since the caller began to wait.
 class Waiting {
  public:
   double doubtful_since(const Machine& machine, double now) {
@@ -39,7 +39,7 @@ class Waiting {
     if (machine.doubtful && !doubtful_) doubtful_ = now;
     return doubtful_ ? now - *doubtful_ : 0;
   }
-  /// Each once, when it has been the same for a while; empty: nothing, or it was told.
+  /// The reason for waiting, once it has not changed for a while, and only once per reason; empty: nothing to report.
   std::string to_tell(const Machine& machine, double now) {
     constexpr double settled = 3;
     if (machine.waits != waits_) {
@@ -53,8 +53,7 @@ class Waiting {
  private:
   std::optional<double> doubtful_;
   std::string waits_;
-  std::set<std::string>
-      told_;  // two may take turns: an image that is asked for, and the wait until it is asked for again
+  std::set<std::string> told_;  // two reasons may alternate: pulling an image, and waiting for the next pull
   double since_ = 0;
 };
 
@@ -97,7 +96,7 @@ std::pair<double, double> Cluster::prices(const std::string& name, bool spot) co
 }
 
 void Cluster::recover() {
-  // What a driver that died had begun goes on without it, and may still make a machine.
+  // A provider call that a dead driver started still runs, and may still make a machine.
   wait_for_calls(detail::calls_lock(journal_.folder()), config_.provider.timeout + 10);
   reconcile();
 }
@@ -107,7 +106,7 @@ std::vector<Machine> Cluster::reconcile() {
   auto machines = provider_.list();
   const double listing_delay = provider_.listing_delay();
   detail::Pause pause(0.2);
-  for (;;) {  // a wish whose answer nobody heard: the machine may take a moment to be shown
+  for (;;) {  // a request whose answer was lost: list() may show the machine only after a delay
     double youngest = listing_delay + 1;
     for (const auto& entry : journal_.ledger().entries)
       if (entry.state == State::wanted && detail::find_token(machines, entry.token) == nullptr)
@@ -145,7 +144,7 @@ std::vector<Machine> Cluster::reconcile() {
 
 std::vector<Machine> Cluster::observe() {
   using State = LedgerEntry::State;
-  const auto before = journal_.ledger();  // before the list: what is launched meanwhile is not missed by it
+  const auto before = journal_.ledger();  // read before the list: machines launched in between are not taken for gone
   auto machines = provider_.list();
   const double listing_delay = provider_.listing_delay();
   for (const auto& entry : before.entries) {
@@ -186,7 +185,7 @@ Machine Cluster::launch(const NodeType& type, bool spot, bool head, const std::s
       journal_.refused(token, error.what());
       throw;
     }
-    // It may have been made all the same: an answer that was lost, or could not be read.
+    // The machine may have been made anyway: the answer was lost or could not be read.
     detail::Pause pause(0.2);
     const double until = wall_now() + provider_.listing_delay();
     for (;;) {
@@ -270,7 +269,7 @@ Machine Cluster::await_address(const Machine& wanted) {
     std::string trouble;
     try {
       machines = provider_.list();
-    } catch (const ProviderError& error) {  // such as one that is asked too often
+    } catch (const ProviderError& error) {  // for example, too many requests
       if (error.kind() == ProviderFailure::invalid || error.kind() == ProviderFailure::unsupported) throw;
       trouble = error.what();
     }

@@ -1,4 +1,4 @@
-// Cluster: machines brought up and made ready.
+// Cluster: launching and setting up machines.
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
@@ -64,7 +64,7 @@ std::vector<MachineReport> Cluster::set_up_all(std::vector<Machine> machines, co
   return reports;
 }
 
-// One machine of the head's type: spot first, on-demand where there is none.
+// Launches one machine of the head's type: spot first, on-demand if there is none.
 Machine Cluster::launch_head() {
   const auto& type = config_.head();
   std::vector<bool> markets;
@@ -94,12 +94,12 @@ Machine Cluster::launch_head() {
   }
 }
 
-// As many as the file wants at least; which, the autoscaler says, as if nothing waited.
-// Returns how many could not be had.
+// Launches the minimum number of workers of the file. The autoscaler chooses their types, as for an empty queue.
+// Returns how many could not be launched.
 int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineReport>& failed) {
   auto rules = autoscaler_options(config_);
   rules.upscaling_speed = 1e6;
-  rules.idle_timeout = 1e9;  // nothing runs there yet
+  rules.idle_timeout = 1e9;  // no trial runs there yet
   rules.backoff = 1;
   rules.max_backoff = 30;
   Autoscaler scaler(rules);
@@ -122,7 +122,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
   const auto begin = std::chrono::steady_clock::now();
   const auto now = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   std::mutex mutex;
-  int broken = 0;  // calls that failed for anything but want of machines: a few may
+  int broken = 0;  // failed calls in a row, except for lack of capacity; up to 3 are tolerated
   bool told = false;
   for (;;) {
     check_cancelled();
@@ -152,7 +152,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
         auto machine = launch(type, wanted[i].spot, false, tokens[i]);
         const std::lock_guard lock(mutex);
         came = true;
-        if (machine.token != tokens[i]) {  // one that had been stopped
+        if (machine.token != tokens[i]) {  // a machine that had been stopped
           scaler.gone(tokens[i], now());
           scaler.machine_added(machine.token, wanted[i].type, false, false, true, now());
         }
@@ -176,16 +176,16 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
   }
 }
 
-// What was made and has never answered is of no use, and would be met again by the next up. Whatever else failed (the
-// provider's calls, this machine's ssh, the login) says nothing against the machine, which is kept.
+// Terminates machines that never answered: they are useless, and the next up() would find them again. Other failures
+// (the provider's calls, this machine's ssh, the login) are not the machine's fault, so it is kept.
 void Cluster::end_unreachable(std::vector<MachineReport>& reports) {
-  if (config_.provider.type == "local") return;  // hosts that exist
+  if (config_.provider.type == "local") return;  // existing hosts
   const auto ledger = journal_.ledger();
   std::vector<Machine> useless;
   for (auto& report : reports) {
     const auto* entry = ledger.find_id(report.machine.id);
     if (!report.unreachable || entry == nullptr || entry->answered || entry->paused > 0)
-      continue;  // it did answer once
+      continue;  // it has answered before
     const auto why = report.machine.state == MachineState::pending
                          ? std::string("it cannot come up as it is")
                          : fmt::format("it never answered within {:.0f} s", config_.provider.start_timeout);
@@ -207,7 +207,7 @@ std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   };
   std::erase_if(machines, [&](const Machine& machine) { return !live(machine); });
   std::vector<MachineReport> failed;
-  // The head first: everything else is for it.
+  // The head first: everything else depends on it.
   if (std::none_of(machines.begin(), machines.end(), [](const Machine& machine) { return machine.head; }))
     machines.push_back(launch_head());
   const int missing = launch_workers(machines, failed);
@@ -216,7 +216,7 @@ std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   check_cancelled();
   end_unreachable(reports);
   access_.introduce(*this, reports);
-  const auto last = std::min<std::ptrdiff_t>(missing, std::ssize(failed));  // the last word about each
+  const auto last = std::min<std::ptrdiff_t>(missing, std::ssize(failed));  // the most recent failures
   reports.insert(reports.end(), failed.end() - last, failed.end());
   return reports;
 }

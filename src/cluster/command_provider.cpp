@@ -1,4 +1,4 @@
-// CommandProvider: machines by a program of the user's.
+// CommandProvider: machines made by a program of the user.
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
@@ -11,7 +11,7 @@
 namespace hypertune::inline v0::cluster {
 namespace detail {
 
-// One machine as the program describes it; nullopt when it belongs to another cluster.
+// Parses a machine as the program describes it; nullopt if it belongs to another cluster.
 static std::optional<Machine> machine_of(const json::value& value, const std::string& cluster,
                                          const std::string& program) {
   const auto bad = [&](const std::string& what) {

@@ -1,4 +1,4 @@
-// Reading CLUSTER.yaml.
+// Parsing CLUSTER.yaml.
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/detail/keys.hpp>
 #include <hypertune/cluster/detail/pod_config.hpp>
@@ -52,7 +52,7 @@ static void append_json_of(std::string& out, const Node& node) {
   }
 }
 
-/// Whether a key that means nothing here was given anything at all: Ray's examples have many empty ones.
+/// Whether a key that hypertune ignores has a value: Ray's examples contain many empty keys.
 static bool says_something(const Node& node) {
   if (node.is_null()) return false;
   if (node.is_list()) return node.size() > 0;
@@ -77,7 +77,7 @@ std::filesystem::path local_path(const std::string& text, const std::filesystem:
   return ignored ? path : absolute.lexically_normal();
 }
 
-/// A list of commands; a single text is one.
+/// A list of commands; a single string is a list of one.
 static std::vector<std::string> commands_of(const Node& map, std::string_view key) {
   const auto found = map.find(key);
   if (!found || found->is_null()) return {};
@@ -98,7 +98,7 @@ static const Words& provider_types() {
   return all;
 }
 
-// Reads one file. Keeps what Ray knows and this does not, for the one warning.
+// Parses one file. Collects the keys that only Ray uses, for one warning.
 class ClusterReader {
  public:
   ClusterReader(const Node& root, std::filesystem::path folder, const ClusterOverrides& overrides)
@@ -149,7 +149,7 @@ class ClusterReader {
     }
   }
 
-  // It stands in folder names, tags and host names.
+  // The name is used in folder names, tags and host names.
   void check_name() const {
     const auto& name = config_.name;
     const bool sound = !name.empty() && name.size() <= 63 && name.front() != '-' && name.front() != '.' &&
@@ -211,7 +211,7 @@ class ClusterReader {
       if (const auto ips = node.find("worker_ips"); ips && !ips->is_null()) provider.worker_ips = ips->texts();
       if (provider.head_ip.empty() && provider.worker_ips.empty())
         node.fail("the local provider needs hosts: add head_ip: HOST, and worker_ips: [HOST, …]");
-      if (provider.head_ip.empty()) {  // the first is as good a head as any
+      if (provider.head_ip.empty()) {  // any host can be the head
         provider.head_ip = provider.worker_ips.front();
         provider.worker_ips.erase(provider.worker_ips.begin());
       }
@@ -289,7 +289,7 @@ class ClusterReader {
     }
     type.resources_known = true;
   }
-  // Ray says spot within what AWS is given.
+  // In Ray, a spot machine is requested inside the configuration for AWS.
   static bool asks_for_spot(const Node& node) {
     const auto market = node.is_map() ? node.find("InstanceMarketOptions") : std::nullopt;
     const auto kind = market && market->is_map() ? market->find("MarketType") : std::nullopt;
@@ -322,7 +322,7 @@ class ClusterReader {
     }
   }
 
-  // A form between Ray's old and its new one: head_node and worker_nodes are what the types' own keys are added to.
+  // A form between Ray's old and new one: head_node and worker_nodes are defaults for the node_config of each type.
   std::string merged_config(const char* defaults, const std::optional<Node>& own) const {
     const auto base = given(defaults);
     const bool have_own = own && own->is_map();
@@ -386,7 +386,7 @@ class ClusterReader {
     }
   }
 
-  // head_node and worker_nodes: what each is given, and nothing else.
+  // Ray's old form: head_node and worker_nodes are the whole configuration.
   void read_old_types() {
     if (config_.provider.type == "kubernetes")
       root_.fail("pods need 'available_node_types': {{head: {{node_config: {{spec: {{containers: […]}}}}}}}}");
@@ -398,7 +398,7 @@ class ClusterReader {
         type.line = node->line();
         type.node_config = json_of(*node);
         if (asks_for_spot(*node)) type.spot = Spot::prefer;
-        // hypertune's own keys beside the provider's
+        // hypertune's own keys, next to those of the provider
         if (node->is_map()) {
           if (const auto x = node->find("resources"); x && x->is_map()) read_resources(*x, type);
           read_spot(*node, type);
@@ -437,7 +437,7 @@ class ClusterReader {
       fail(Errc::usage, "--min-workers {} is more than --max-workers {}", config_.min_workers, config_.max_workers);
     if (overrides_.min_workers && config_.max_workers < config_.min_workers) config_.max_workers = config_.min_workers;
     if (local) config_.max_workers = std::min(config_.max_workers, hosts);
-    config_.min_workers = std::min(config_.min_workers, config_.max_workers);  // the maximum has the last word
+    config_.min_workers = std::min(config_.min_workers, config_.max_workers);  // the maximum takes precedence
     for (auto& type : config_.types) {
       if (type.max_workers < 0) type.max_workers = config_.max_workers;
       if (overrides_.max_workers) type.min_workers = std::min(type.min_workers, *overrides_.max_workers);

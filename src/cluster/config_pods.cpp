@@ -1,4 +1,4 @@
-// Reading CLUSTER.yaml: machines that are pods.
+// Parsing CLUSTER.yaml: machines that are pods.
 #include <hypertune/cluster/detail/pod_config.hpp>
 #include <hypertune/config/pod_check.hpp>
 
@@ -37,7 +37,7 @@ std::optional<Node> map_in(const Node& node, std::string_view key) {
   return found;
 }
 
-// The container that commands run in: that of the name `worker`, or else the first.
+// The container in which commands run: the one named `worker`, or else the first.
 Node main_container(const Node& spec) {
   const auto containers = spec.find("containers");
   if (!containers || !containers->is_list() || containers->size() == 0)
@@ -54,7 +54,7 @@ Node main_container(const Node& spec) {
   return main.value_or(all.front());
 }
 
-// What a container asks for of something: its limit, or else its request.
+// The amount of a resource that a container asks for: its limit, or else its request.
 std::optional<Node> asked_for(const Node& container, std::string_view what) {
   const auto resources = map_in(container, "resources");
   if (!resources) return std::nullopt;

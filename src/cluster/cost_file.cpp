@@ -58,7 +58,7 @@ static CostLine* same_kind(CostReport& report, const CostLine& line) {
   return nullptr;
 }
 
-// `more` is added (sign 1) or taken away (-1).
+// Adds `more` to the report (sign 1) or subtracts it (-1).
 static void combine(CostReport& report, const CostReport& more, int sign) {
   for (const auto& line : more.lines) {
     auto* mine = same_kind(report, line);
@@ -94,7 +94,7 @@ CostFile::CostFile(const std::filesystem::path& directory, const std::string& cl
   if (!content.is_object()) return;
   const auto& object = content.get_object();
   const auto* open = object.if_contains("open");
-  // Of another cluster, or ended in order: what there was is what it cost.
+  // If the file is of another cluster, or its last run ended properly, its total is final.
   if (detail::text_of(object, "cluster") == cluster && open != nullptr && open->is_bool() && open->get_bool()) {
     earlier_ = detail::cost_of(object.if_contains("earlier"));
     baseline_ = detail::cost_of(object.if_contains("baseline"));

@@ -1,4 +1,4 @@
-// ClusterJournal: what was asked for, is there and has gone.
+// ClusterJournal: records of the machines that were requested, exist and have ended.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/journal.hpp>
@@ -123,12 +123,12 @@ static void apply_record(Ledger& ledger, const json::object& record) {
   }
 }
 
-// Lines that are none are passed over: a record that cannot be read must not hide those after it.
+// Malformed lines are skipped: a record that cannot be read must not hide the records after it.
 static Ledger ledger_of(std::string_view text) {
   Ledger ledger;
   while (!text.empty()) {
     const auto end = text.find('\n');
-    if (end == std::string_view::npos) break;  // torn
+    if (end == std::string_view::npos) break;  // incomplete last line
     if (const auto value = parse_json(text.substr(0, end)); value && value->is_object())
       apply_record(ledger, value->get_object());
     text.remove_prefix(end + 1);
@@ -159,7 +159,7 @@ ClusterJournal::ClusterJournal(std::filesystem::path folder)
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) fail(Errc::io, "cannot make the folder '{}': {}", folder_.string(), error.message());
-  std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);  // addresses are nobody's business
+  std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);  // addresses are private
   const auto driver = detail::driver_file(folder_);
   impl_->lock = hypertune::detail::open_at(AT_FDCWD, driver.c_str(), O_RDWR | O_CREAT, 0600);
   if (!impl_->lock) fail(Errc::io, "cannot open '{}': {}", driver.string(), std::strerror(errno));

@@ -1,4 +1,4 @@
-// LocalProvider: hosts that exist.
+// LocalProvider: existing hosts.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>

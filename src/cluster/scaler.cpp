@@ -1,4 +1,4 @@
-// ClusterScaler: the autoscaler's decisions, carried out.
+// ClusterScaler: carries out the autoscaler's decisions.
 #include <hypertune/cluster/scaler.hpp>
 
 #include <fmt/format.h>
@@ -20,19 +20,19 @@ struct ClusterScaler::Impl {
     Machine machine;
     std::size_t type = 0;
     bool head = false, ready = false, draining = false;
-    bool reachable = false;      // it was offered
-    mutable bool heard = false;  // the executor has asked for the hosts since it is draining
+    bool reachable = false;      // the cluster's MachineAccess knows it
+    mutable bool heard = false;  // the executor has called hosts() since the drain began
     Seconds draining_since = 0;
     std::optional<Resources> has;
   };
-  struct Work {  // for the threads that may wait
+  struct Work {  // a task for the worker threads, which may block
     std::string token;
     LaunchMachine launch;
-    std::optional<Machine> known;  // is there already, and only set up
-    std::vector<Machine> end;      // to be ended
+    std::optional<Machine> known;  // an existing machine that only needs its set-up
+    std::vector<Machine> end;      // machines to terminate
     std::string why;
   };
-  struct News {  // for the one that decides
+  struct News {  // a result for the deciding thread
     std::string token, error;
     ProviderFailure kind = ProviderFailure::failed;
     std::optional<Machine> machine;
@@ -54,7 +54,7 @@ struct ClusterScaler::Impl {
   std::vector<News> news;
   std::vector<Resources> cannot;
   bool woken = false, stopping = false, any_ready = false;
-  int failures = 0;  // of launches, since one last came up, but for want of machines
+  int failures = 0;  // of launches since the last success, except for lack of capacity
   std::string last_failure;
   std::vector<std::jthread> workers;
   std::jthread decider;
@@ -84,7 +84,7 @@ struct ClusterScaler::Impl {
     }
   }
 
-  // One thread of several: what takes long.
+  // The loop of each worker thread, which carries out slow operations.
   void worker_loop(const std::stop_token& stop) {
     for (;;) {
       Work task;
@@ -135,7 +135,7 @@ struct ClusterScaler::Impl {
     changed.notify_all();
   }
 
-  // With the lock held.
+  // The lock must be held.
   void take_news(std::vector<std::string>& lines) {
     for (auto& told : std::exchange(news, {})) {
       const auto found = units.find(told.token);
@@ -150,7 +150,8 @@ struct ClusterScaler::Impl {
       } else if (told.failed) {
         lines.push_back(
             fmt::format("no machine ({}): {}", cluster.config().types[found->second.type].name, told.error));
-        if (told.machine && !found->second.head && !found->second.machine.id.empty()) {  // it is there, and of no use
+        if (told.machine && !found->second.head && !found->second.machine.id.empty()) {  // the machine exists but is
+                                                                                         // useless
           Work task;
           task.end = {found->second.machine};
           task.why = "could not be set up";
@@ -206,7 +207,7 @@ struct ClusterScaler::Impl {
     }
   }
 
-  // With the lock held: machines that the provider shows no more.
+  // Removes machines that the provider no longer lists. The lock must be held.
   void drop_lost(const std::vector<Machine>& machines, const std::set<std::string>& asked_for,
                  std::vector<std::string>& lines) {
     for (auto it = units.begin(); it != units.end();) {
@@ -247,7 +248,7 @@ struct ClusterScaler::Impl {
       }
       HostDemand asked;
       bool known = true;
-      std::set<std::string> leaving;  // as it was before the queue was asked
+      std::set<std::string> leaving;  // as of before demand() is called
       {
         const std::lock_guard lock(mutex);
         for (const auto& [token, unit] : units)
@@ -305,7 +306,7 @@ struct ClusterScaler::Impl {
     return list;
   }
 
-  // Before they are hosts: the executor must be able to reach them.
+  // Called before they are listed as hosts, because the executor must be able to reach them.
   void offer() {
     std::vector<OfferedMachine> machines;
     {
@@ -334,7 +335,7 @@ void ClusterScaler::stop() {
   impl_->decider.request_stop();
   if (impl_->decider.joinable()) impl_->decider.join();
   {
-    const std::lock_guard lock(impl_->mutex);  // what was only going to be begun is not
+    const std::lock_guard lock(impl_->mutex);  // tasks that have not begun are dropped, except terminations
     std::erase_if(impl_->work, [](const Impl::Work& task) { return task.end.empty(); });
   }
   for (auto& worker : impl_->workers) worker.request_stop();

@@ -1,4 +1,4 @@
-// Running a program to its end.
+// Running a program until it ends.
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/error.hpp>
@@ -34,8 +34,8 @@ static struct flock lock_of(short type) {
   return lock;
 }
 
-// In the program's process: the lock is its own. It survives exec, falls with the process, and what that process starts
-// and leaves running does not have it. Until it is taken the program dies with its parent.
+// Runs in the program's process, so that the process owns the lock. The lock is kept over exec and released when the
+// process ends; child processes do not inherit it. Until the lock is taken, the program dies with its parent.
 static int take_lock(const char* path) {
   const int fd = ::open(path, O_RDWR | O_CREAT, 0600);  // stays open over exec
   const int high = fd < 0 ? -1 : ::fcntl(fd, F_DUPFD, 200);
@@ -115,7 +115,7 @@ void wait_for_calls(const std::filesystem::path& lock, double seconds) {
       fail(Errc::busy,
            "a provider's program that was begun earlier (process {}) still runs: wait for it, or end it and repeat",
            pid);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // record locks cannot be waited for with a bound
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // waiting for a record lock has no timeout
   }
 }
 

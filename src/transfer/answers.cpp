@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Conversation: answers the requests of one connection to a CheckpointServer.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/checkpoint/transfer/impl/answers.hpp>
@@ -28,7 +28,7 @@ using Clock = Wire::Clock;
 
 constexpr std::size_t max_header = 8192;
 constexpr std::size_t send_block = std::size_t{128} << 10U;
-constexpr std::chrono::milliseconds patience(250);  // for chunks that are being computed
+constexpr std::chrono::milliseconds patience(250);  // how long a request waits for chunks that are being computed
 
 class Conversation {
  public:
@@ -36,7 +36,7 @@ class Conversation {
                const std::function<void(bool)>& idle)
       : server_(server), wire_(wire), proven_(proven), idle_(idle) {}
 
-  /// False when it is over.
+  /// Answers one request; false if the connection should end.
   bool answer_next();
 
  private:
@@ -62,11 +62,11 @@ class Conversation {
   beast::flat_buffer buffer_{max_header + 4096};
   http::request<http::empty_body> request_;
   bool known_ = false;
-  std::shared_ptr<Served> served_;  // what was asked for last
+  std::shared_ptr<Served> served_;  // the checkpoint of the last request
   std::size_t file_index_ = 0;
   Descriptor file_;
   std::unique_ptr<char[]> block_;
-  int no_zstd_for_ = 0;  // pieces, after a sample that did not shrink
+  int no_zstd_for_ = 0;  // number of pieces to send uncompressed, after a sample that did not shrink
 };
 
 bool Conversation::receive() {
@@ -161,13 +161,13 @@ bool Conversation::send_text(http::status status, std::string_view type, std::st
   return true;
 }
 
-/// Waits for the rate's sake. False if the connection is to end.
+/// Waits as the rate limit requires. False if the connection should end.
 bool Conversation::rated(std::size_t bytes) {
   ErrorCode error;
   const auto now = Clock::now();
   const auto when = server_.rate.take(bytes, now);
   if (when > now) {
-    wire_.set_deadline(Clock::time_point::max());  // this wait is ours, not the peer's
+    wire_.set_deadline(Clock::time_point::max());  // this wait is not the peer's fault
     wire_.wait_until(when, error);
     wire_.set_stall(server_.options.stall_timeout);
   }
@@ -225,7 +225,7 @@ Header data_header(ByteRange range, std::uint64_t total) {
 
 }  // namespace
 
-/// nullopt: as it is, instead.
+/// nullopt: send it uncompressed instead.
 std::optional<bool> Conversation::give_compressed(ByteRange range) {
   if (range.size() > largest_compressed_piece || range.size() < 512) return std::nullopt;
   if (no_zstd_for_ > 0) {
@@ -284,13 +284,13 @@ bool Conversation::read_range(ByteRange range, char* into) {
 }
 
 bool Conversation::give_plain(ByteRange range) {
-  // What cannot be given is to be known before the header promises it.
+  // Errors must be found before the header promises the content.
   if (!open_file(served_->layout.file_at(range.begin)))
     return refuse(http::status::gone, "its files are not what was sealed");
   Header header = data_header(range, served_->layout.total());
   header.content_length(range.size());
   if (!send_header(header, true)) return false;
-  // A large part of a file goes from the page cache to the socket by itself; small files go together, by the block.
+  // Large parts of a file are sent from the page cache by sendfile(); small files are combined into blocks.
   while (range.begin < range.end) {
     ByteRange part = range;
     while (part.begin < part.end) {

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Arrivals: the partly fetched content of one checkpoint.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
 #include <hypertune/detail/format.hpp>
@@ -30,9 +30,9 @@ std::optional<IncomingLock> IncomingLock::take(const std::filesystem::path& fold
     std::filesystem::create_directories(folder, error);
     if (error) fail_io(error.value(), "create", folder);
     Descriptor file = open_at(AT_FDCWD, (folder / "lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0644);
-    if (!file && errno == ENOENT) continue;  // whoever had it has finished just now
+    if (!file && errno == ENOENT) continue;  // the previous holder has just finished and removed the folder
     if (!file) fail_io(errno, "open", folder / "lock");
-    // There is no lock of a file that can be waited for until a deadline: look again, often enough.
+    // Waiting for a file lock has no timeout, so it is polled.
     while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) fail_io(errno, "lock", folder / "lock");
       if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<IncomingLock> IncomingLock::take(const std::filesystem::path& fold
   }
 }
 
-/// How far a file is checked.
+/// How far the content of a file has been verified.
 struct Arrivals::Check {
   std::mutex mutex;
   std::atomic<bool> more{false};
@@ -66,7 +66,7 @@ Arrivals::Arrivals(LocalCheckpointStore& store, CheckpointInfo info, std::string
   const auto files = folder_ / "files";
   std::filesystem::create_directory(files, error);
   if (error) fail_io(error.value(), "create", files);
-  std::filesystem::remove(files / Manifest::file_name, error);  // of a finish() that did not come to its end
+  std::filesystem::remove(files / Manifest::file_name, error);  // left by an incomplete finish()
   std::set<std::filesystem::path> parents;
   for (const ManifestFile& file : manifest_.files)
     if (file.name.find('/') != std::string::npos) parents.insert(std::filesystem::path(file.name).parent_path());
@@ -78,10 +78,10 @@ Arrivals::Arrivals(LocalCheckpointStore& store, CheckpointInfo info, std::string
   log_ = open_at(AT_FDCWD, (folder_ / "progress").c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0644);
   if (!files_ || !log_) fail_io(errno, "open", folder_);
   std::uint64_t pair[2];
-  // A pair that was torn at the end means nothing; what follows it would be out of step, so the log is written anew.
+  // An incomplete pair at the end is invalid, and pairs after it would be misaligned, so the log is rewritten.
   while (read_some(log_.get(), reinterpret_cast<char*>(pair), sizeof pair) == static_cast<ssize_t>(sizeof pair))
     if (pair[0] < pair[1] && pair[1] <= layout_.total()) present_.add({pair[0], pair[1]});
-  // A file that is shared with another checkpoint is not to be written to: it is taken anew.
+  // A file that shares its inode with another checkpoint must not be written to: it is fetched again.
   for (std::size_t i = 0; i < manifest_.files.size(); ++i) {
     struct stat status{};
     const char* name = manifest_.files[i].name.c_str();
@@ -120,7 +120,7 @@ void Arrivals::Writer::write(std::uint64_t offset, const char* data, std::size_t
       if (n < 0) fail_io(errno, "write", arrivals_.folder_ / "files" / file.name);
       at += static_cast<std::size_t>(n);
     }
-    if (here == file.size) {  // all of it is at hand
+    if (here == file.size) {  // the whole file is in this call
       if (ContentHash::of({data, here}) != file.checksum) arrivals_.refuse(index);
       arrivals_.verified_[index] = true;
     } else if (once_) {
@@ -140,7 +140,7 @@ void Arrivals::note(ByteRange range) {
   if (n != static_cast<ssize_t>(sizeof pair)) fail_io(n < 0 ? errno : ENOSPC, "write", folder_ / "progress");
 }
 
-// With the mutex held, or alone.
+// The mutex must be held, or no other thread be running.
 void Arrivals::rewrite_log() {
   if (::ftruncate(log_.get(), 0) != 0) fail_io(errno, "write", folder_ / "progress");
   for (const ByteRange& range : present_.all()) note(range);
@@ -166,7 +166,7 @@ std::shared_ptr<Arrivals::Check> Arrivals::check_of(std::size_t index) {
   return slot;
 }
 
-/// Spares inspect() to read again what comes just where the check of the file has got to.
+/// Hashes data that directly follows the verified part, so that inspect() need not read it again.
 void Arrivals::check_along(std::size_t index, std::uint64_t at, const char* data, std::size_t size) {
   const auto check = check_of(index);
   const std::unique_lock lock(check->mutex, std::try_to_lock);
@@ -175,7 +175,8 @@ void Arrivals::check_along(std::size_t index, std::uint64_t at, const char* data
   check->next += size;
 }
 
-/// Whoever has just added to a file checks what can be checked of it; if somebody is at it, that one goes on.
+/// The thread that has added to a file verifies as much of it as possible; if another thread is doing so, that one
+/// continues.
 void Arrivals::check(std::size_t index, bool wait) {
   const std::shared_ptr<Check> check = check_of(index);
   check->more = true;
@@ -206,7 +207,7 @@ void Arrivals::inspect(std::size_t index, Check& check) {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(block, end - check.next));
     const ssize_t n = ::pread(file.get(), buffer.get(), size, static_cast<off_t>(check.next));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;  // it is shorter than was noted
+    if (n <= 0) break;  // shorter than recorded
     check.hash.add(buffer.get(), static_cast<std::size_t>(n));
     check.next += static_cast<std::uint64_t>(n);
     if (check.next == end) end = reaches();
@@ -326,7 +327,7 @@ bool Arrivals::take_file(std::size_t index, const std::filesystem::path& from, b
                                              static_cast<std::size_t>(std::min<std::uint64_t>(left, 64U << 20U)), 0);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == ENOSPC || errno == EDQUOT)) fail_io(errno, "write", folder_ / "files" / entry.name);
-      if (n < 0) {  // between file systems that cannot
+      if (n < 0) {  // not supported between these file systems
         if (!buffer) buffer = std::make_unique_for_overwrite<char[]>(ReadBuffer::size);
         n = read_some(source.get(), buffer.get(), ReadBuffer::size);
         for (ssize_t at = 0; at < n;) {
@@ -344,7 +345,8 @@ bool Arrivals::take_file(std::size_t index, const std::filesystem::path& from, b
 }
 
 void Arrivals::sync_files() {
-  // A sync per file costs a turn of the disk each; beyond some tens, one for all of the file system is faster.
+  // Syncing each file waits for the disk each time; for more than some tens of files, one sync of the file system is
+  // faster.
   if (manifest_.files.size() > 64) {
     if (::syncfs(files_.get()) != 0) fail_io(errno, "sync", folder_ / "files");
     return;

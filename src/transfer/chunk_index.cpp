@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Chunk lists: computing, encoding and caching them.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
@@ -101,7 +101,7 @@ std::uint64_t max_chunk_bytes(const Manifest& manifest) {
 }
 
 std::string content_id_of(std::string_view manifest_text, std::string_view chunk_bytes) {
-  // The sizes are part of it: the manifest proves its own end.
+  // The chunk list includes the sizes. No separator is needed, because the end of the manifest is unambiguous.
   Sha256 hash;
   hash.add(manifest_text.data(), manifest_text.size());
   hash.add(chunk_bytes.data(), chunk_bytes.size());
@@ -134,7 +134,7 @@ void ChunkCache::keep(LocalCheckpointStore& store, TrialId trial, const std::str
       std::error_code ignored;
       if (ContentHash::well_formed(name) && !alive.contains(name)) std::filesystem::remove(entries->path(), ignored);
     }
-  } catch (const Error&) {  // a store that cannot be written is still served
+  } catch (const Error&) {  // a read-only store can still be served
   }
 }
 
@@ -144,7 +144,7 @@ std::string chunks_of(LocalCheckpointStore& store, const CheckpointInfo& info, c
   if (!bytes.empty()) try {
       static_cast<void>(decode_chunks(bytes, manifest));
       return bytes;
-    } catch (const Error&) {  // of an older format, or damaged
+    } catch (const Error&) {  // an older format, or damaged
     }
   bytes = encode_chunks(chunk_folder(store.folder(info), manifest, std::move(stop)));
   ChunkCache::keep(store, info.trial, info.digest, bytes);

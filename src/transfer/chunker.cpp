@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Chunker: content-defined chunking with a gear hash.
 #include <hypertune/checkpoint/transfer/impl/chunker.hpp>
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
-// SplitMix64 from 1: any table of random numbers does, as long as all nodes have the same one.
+// SplitMix64 with state 1. Any random table works if all nodes use the same one.
 constexpr std::array<std::uint64_t, 256> make_gear() {
   std::array<std::uint64_t, 256> table{};
   std::uint64_t state = 1;
@@ -25,7 +25,7 @@ constexpr std::array<std::uint64_t, 256> make_gear() {
 }
 constexpr auto gear = make_gear();
 
-// The hash's upper bits depend on the most bytes: 64 of them for the topmost.
+// The upper bits of the hash depend on the most bytes: the topmost on 64.
 constexpr std::uint64_t top_bits(int count) { return ~std::uint64_t{0} << (64 - count); }
 constexpr std::uint32_t window = 64;
 
@@ -56,7 +56,7 @@ Chunker::Cut Chunker::scan(const char* data, std::size_t size) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(data);
   const std::size_t room = std::min<std::size_t>(size, sizes_.largest - length_);
   const std::uint32_t begin = length_;
-  const auto at = [&](std::uint32_t length) {  // where in `bytes` the chunk has this length
+  const auto at = [&](std::uint32_t length) {  // index in `bytes` at which the chunk has this length
     return length <= begin ? std::size_t{0} : std::min<std::size_t>(length - begin, room);
   };
   std::size_t i = at(sizes_.smallest - std::min(window, sizes_.smallest));

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Compressor and Decompressor: zstd for pieces of content.
 #include <hypertune/checkpoint/transfer/impl/compression.hpp>
 #include <hypertune/error.hpp>
 
@@ -13,7 +13,7 @@ namespace hypertune::inline v0::detail {
 namespace {
 
 constexpr int level = 1;
-constexpr int window_log = 18;  // a receiver needs 256 KiB for it: many may be at work at once
+constexpr int window_log = 18;  // a receiver needs 256 KiB for it, and there may be many receivers
 constexpr std::size_t sample = std::size_t{32} << 10U;
 
 }  // namespace
@@ -31,7 +31,7 @@ Compressor::~Compressor() { ZSTD_freeCCtx(context_); }
 
 std::string_view Compressor::compress(std::size_t size) {
   const std::size_t n = ZSTD_compress2(context_, output_.get(), size - size / 10, input_.get(), size);
-  if (ZSTD_isError(n) != 0) return {};  // it did not fit: not worth it
+  if (ZSTD_isError(n) != 0) return {};  // it did not fit: not worthwhile
   return {output_.get(), n};
 }
 

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Endpoint: parsing and printing the address of a CheckpointServer.
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>

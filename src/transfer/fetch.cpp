@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// fetch_checkpoint().
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
@@ -84,7 +84,7 @@ bool Fetch::is_here() {
   return true;
 }
 
-/// What `ask` gets from the peer, with a new connection where one is lost.
+/// The result of `ask` for the peer; reconnects if the connection is lost.
 template <class Ask>
 auto Fetch::asked(const Ask& ask) {
   for (int failures = 0;; ++failures) try {
@@ -114,7 +114,7 @@ std::string Fetch::chunks_of_peer(const std::vector<detail::Found>& bases) {
   const Target target{.what = Target::What::chunks, .info = info_, .deep = false};
   const Manifest& manifest = arrivals_->manifest();
   const std::uint64_t most = std::max<std::uint64_t>(detail::max_chunk_bytes(manifest), 64);
-  // It computes them at hundreds of MB/s; one that says so for much longer is not computing.
+  // The peer computes chunks at hundreds of MB/s; after a much longer time, it is given up.
   const auto patience = options_.stall_timeout + std::chrono::microseconds(arrivals_->layout().total() / 10);
   std::size_t next_base = 0;
   for (const auto begin = Clock::now(); Clock::now() - begin < patience;) {
@@ -124,7 +124,7 @@ std::string Fetch::chunks_of_peer(const std::vector<detail::Found>& bases) {
       report_.bytes_overhead += bytes.size();
       return bytes;
     }
-    // While it computes, the chunks of what is here are computed, too.
+    // Meanwhile, compute the chunks of the local checkpoints.
     if (next_base < bases.size()) try {
         const detail::Found& base = bases[next_base++];
         static_cast<void>(detail::chunks_of(store_, base.info, base.manifest, stop_));
@@ -151,7 +151,7 @@ void Fetch::fetch_content(detail::FetchShared& shared) {
         const detail::NoSigpipe no_signal;
         try {
           run_stream(shared, nullptr);
-        } catch (const detail::ConnectionLost&) {  // its pieces are back in the queue: the others go on
+        } catch (const detail::ConnectionLost&) {  // its pieces are back in the queue for the other streams
         } catch (...) { shared.failed(std::current_exception()); }
       });
     if (peer_) peer_->wire().set_cancel(shared.alarm.descriptor());
@@ -159,7 +159,7 @@ void Fetch::fetch_content(detail::FetchShared& shared) {
       run_stream(shared, std::move(peer_));
     } catch (...) { shared.failed(std::current_exception()); }
   }
-  if (shared.queued() > 0 && !shared.alarm.raised()) try {  // a stream gave up when the first had nothing left to do
+  if (shared.queued() > 0 && !shared.alarm.raised()) try {  // another stream failed after the first one had finished
       run_stream(shared, nullptr);
     } catch (...) { shared.failed(std::current_exception()); }
   report_.bytes_moved += shared.moved;
@@ -182,7 +182,7 @@ void Fetch::fetch_from_server() {
     std::vector<detail::Found> bases;
     if (options_.reuse && !again && arrivals.have() < arrivals.layout().total()) {
       bases = detail::find_bases(store_, info_, options_.bases);
-      // Equal checksums are no proof against a forger: with a content id, chunks alone are.
+      // Equal checksums can be forged, so with a content id, only chunks are reused.
       if (!strict) report_.bytes_reused += detail::reuse_files(arrivals, store_, bases, false, true);
       shared.reused = report_.bytes_reused;
     }
@@ -221,7 +221,7 @@ void Fetch::fetch_from_server() {
       return;
     } catch (const Error& e) {
       if (e.code() != Errc::corrupt || !arrivals.drop_wrong()) throw;
-      // What an earlier try or another checkpoint gave may be what is wrong: once more, that file from the peer alone.
+      // Data of an earlier try or of another checkpoint may be wrong: fetch that file again, only from the peer.
       if (!mixed || again) fail(e.code(), "{}: {}", from_.to_string(), e.what());
       require_time();
     }
@@ -259,7 +259,7 @@ FetchReport Fetch::run() {
   const auto lock = detail::IncomingLock::take(folder, limits_.deadline, stopped_.descriptor());
   if (!lock) require_time();
   if (!lock) fail(Errc::busy, "another fetch of the same checkpoint is under way");
-  if (is_here()) {  // by now: somebody else has fetched it
+  if (is_here()) {  // another process has fetched it meanwhile
     std::error_code ignored;
     std::filesystem::remove_all(folder, ignored);
     return finished();
@@ -272,7 +272,7 @@ FetchReport Fetch::run() {
     }
   } catch (...) {
     std::error_code ignored;
-    if (!arrivals_ || arrivals_->have() == 0) std::filesystem::remove_all(folder, ignored);  // nothing to go on with
+    if (!arrivals_ || arrivals_->have() == 0) std::filesystem::remove_all(folder, ignored);  // nothing to resume from
     throw;
   }
   report_.checkpoint = arrivals_->finish();

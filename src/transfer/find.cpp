@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// find_checkpoint(), list_checkpoints() and other functions for checkpoints here or on a server.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// One question to a peer; the connection ends with it.
+/// Opens a connection to a peer for one request.
 template <class Ask>
 auto ask_once(const Endpoint& at, std::chrono::milliseconds timeout, const std::stop_token& stop, const Ask& ask) {
   const detail::NoSigpipe no_signal;
@@ -109,7 +109,7 @@ void drop_partial_fetches(LocalCheckpointStore& store, TrialId trial, std::chron
     const auto touched = std::filesystem::last_write_time(at->path() / "progress", gone);
     if (!gone && now - touched < age) continue;
     const detail::Descriptor lock = detail::open_at(AT_FDCWD, (at->path() / "lock").c_str(), O_RDWR | O_NOFOLLOW);
-    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;  // under way
+    if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;  // a fetch is running
     std::filesystem::remove_all(at->path(), gone);
   }
 }

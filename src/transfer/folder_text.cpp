@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Reading manifests and checking folders of checkpoints.
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Wrappers of OpenSSL: errors, certificates, SHA-256.
 #include <hypertune/checkpoint/transfer/impl/openssl.hpp>
 #include <hypertune/error.hpp>
 

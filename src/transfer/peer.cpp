@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Peer: the client's side of a connection to a CheckpointServer.
 #include <hypertune/checkpoint/transfer/impl/peer.hpp>
 #include <hypertune/checkpoint/transfer/impl/sockets.hpp>
 #include <hypertune/detail/format.hpp>
@@ -20,7 +20,7 @@ using Clock = Wire::Clock;
 
 constexpr std::size_t max_answer_header = 8192;
 
-/// What a peer says, as part of a message: one line, nothing that a terminal would obey, not much.
+/// Makes a text of the peer safe for a message: one line, at most 200 characters, no control characters.
 std::string shown(std::string_view text) {
   std::string line(text.substr(0, std::min<std::size_t>(text.find('\n'), 200)));
   for (char& c : line)
@@ -71,7 +71,7 @@ void Peer::lost(const Wire::ErrorCode& error) {
 }
 
 void Peer::send(const Target& target, const ByteRange* range, bool zstd) {
-  // Written out, not by Beast: there is nothing in it that could need its care.
+  // Not with Beast: this request needs no escaping.
   std::string text = "GET " + to_string(target) + " HTTP/1.1\r\nHost: " + host_ + "\r\n";
   if (!token_.empty()) text += "Authorization: Bearer " + token_.reveal() + "\r\n";
   if (range != nullptr) text += format("Range: bytes={}-{}\r\n", range->begin, range->end - 1);
@@ -130,7 +130,7 @@ std::size_t Peer::receive(char* data, std::size_t size) {
 std::string Peer::receive_text(const Head& head) {
   std::string text;
   char block[16384];
-  while (text.size() < head.length) {  // it grows as it comes: a length that is a lie costs nothing
+  while (text.size() < head.length) {  // grows with the received data, so that a wrong length costs nothing
     const std::size_t n =
         receive(block, static_cast<std::size_t>(std::min<std::uint64_t>(sizeof block, head.length - text.size())));
     text.append(block, n);

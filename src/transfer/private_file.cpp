@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Reading and writing files with secrets.
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/error.hpp>

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Reusing the content of local checkpoints for a fetch.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/impl/reuse.hpp>
 #include <hypertune/error.hpp>
@@ -36,7 +36,7 @@ class BaseReader {
         layout_(found.manifest),
         directory_(open_at(AT_FDCWD, store.folder(found.info).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW)) {}
 
-  /// Bytes of one file; false if they are not there (any more).
+  /// Reads bytes of one file; false if they do not exist (any more).
   bool read(std::uint64_t offset, char* into, std::size_t size) {
     const std::size_t index = layout_.file_at(offset);
     if (!file_ || index_ != index) {
@@ -61,7 +61,7 @@ class BaseReader {
   std::size_t index_ = 0;
 };
 
-/// Where a chunk lies. Its hash is cut short: what is found is hashed again anyway.
+/// The position of a chunk in a base. The hash is truncated, because the content is hashed again before use.
 struct Place {
   std::uint64_t hash;
   std::uint64_t offset;
@@ -75,7 +75,7 @@ std::uint64_t short_hash(const Sha256Digest& digest) {
   return value;
 }
 
-/// The trials of the experiment that have chunk lists, and the digests of these, newest first.
+/// Up to 6 newest cached chunk lists of other trials of the experiment: trial and digest, newest first.
 std::vector<std::pair<TrialId, std::string>> known_chunks(LocalCheckpointStore& store, TrialId except) {
   std::vector<std::tuple<std::filesystem::file_time_type, TrialId, std::string>> found;
   std::error_code error;
@@ -177,7 +177,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
       chunks = decode_chunks(chunks_of(store, base.info, base.manifest, stop), base.manifest);
     } catch (const Error&) {
       require_going(stop);
-      continue;  // a base that is damaged, or was dropped meanwhile, helps nobody
+      continue;  // a damaged or dropped base is of no use
     }
     std::uint64_t offset = 0;
     for (const Chunk& chunk : chunks) {
@@ -211,7 +211,9 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
       }
     };
     each_block([&](std::uint64_t, std::size_t size) { hash.add(buffer.get(), size); });
-    if (hash.take() != chunk.hash || !there_still) continue;  // the disk is not what it was: the peer gives it
+    if (hash.take() != chunk.hash || !there_still)
+      continue;  // the content on disk has changed: fetch the chunk from
+                 // the peer
     if (chunk.size <= copy_block)
       writer.write(range.begin, buffer.get(), chunk.size);
     else

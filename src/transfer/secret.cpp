@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Secret: a token for checkpoint transfers.
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/checkpoint/transfer/secret.hpp>
@@ -41,7 +41,7 @@ Secret::Secret(std::string text) : text_(std::move(text)) {
   bool sound = text_.size() >= min_size && text_.size() <= max_size;
   for (const char c : text_) sound = sound && c > ' ' && c < 0x7F;
   if (sound) return;
-  wipe(text_);  // the destructor of what was not constructed does not run
+  wipe(text_);  // the destructor does not run if the constructor throws
   fail(Errc::usage, "a token must have {} to {} visible ASCII characters without spaces", min_size, max_size);
 }
 
@@ -56,7 +56,7 @@ Secret& Secret::operator=(Secret&& other) noexcept {
   if (this == &other) return *this;
   wipe(text_);
   text_ = std::move(other.text_);
-  wipe(other.text_);  // a short one is copied by a move
+  wipe(other.text_);  // moving a short string copies it
   return *this;
 }
 
@@ -81,7 +81,7 @@ Secret Secret::from_file(const std::filesystem::path& path) {
 Secret Secret::from_descriptor(int descriptor) {
   std::string text;
   char c = 0;
-  // A byte at a time: what follows the line belongs to somebody else.
+  // Read byte by byte, because the data after the line is for another reader.
   while (text.size() <= max_size + 1 && text.find('\n') == std::string::npos) {
     const ssize_t n = detail::read_some(descriptor, &c, 1);
     if (n < 0) fail(Errc::io, "cannot read the token from descriptor {}: {}", descriptor, detail::error_text(errno));
@@ -94,7 +94,7 @@ Secret Secret::from_descriptor(int descriptor) {
 void Secret::write_file(const std::filesystem::path& path) const { detail::write_private_file(path, text_ + '\n'); }
 
 bool Secret::matches(std::string_view other) const {
-  // Of equal lengths, whatever they are: the time tells nothing of the lengths either.
+  // Compares hashes, which have equal lengths, so that the time does not depend on the length or content either.
   unsigned char mine[SHA256_DIGEST_LENGTH], theirs[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(text_.data()), text_.size(), mine);
   SHA256(reinterpret_cast<const unsigned char*>(other.data()), other.size(), theirs);

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// CheckpointServer: accepts connections and runs a thread for each.
 #include <hypertune/checkpoint/transfer/impl/answers.hpp>
 #include <hypertune/checkpoint/transfer/impl/sockets.hpp>
 #include <hypertune/checkpoint/transfer/impl/wire.hpp>
@@ -75,8 +75,8 @@ class CheckpointServer::Impl {
   struct Connection {
     detail::Wire wire;
     std::thread thread;
-    // The rest is guarded by the mutex.
-    Clock::time_point since = Clock::now();  // of its beginning, or of its last request
+    // Guarded by the mutex:
+    Clock::time_point since = Clock::now();  // start of the connection, or its last request
     bool proven = false, idle = true, ended = false;
   };
 
@@ -92,13 +92,13 @@ class CheckpointServer::Impl {
   Endpoint endpoint_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::list<Connection> connections_;  // those that ended stay until they are reaped
-  std::size_t ended_ = 0;              // of these, told to end or ended
-  std::vector<Connection*> finished_;  // whose threads are about to return
+  std::list<Connection> connections_;  // including ended ones, until reap()
+  std::size_t ended_ = 0;              // how many of them were told to end, or have ended
+  std::vector<Connection*> finished_;  // connections whose threads are about to return
   std::uint64_t accepted_ = 0;
-  bool over_ = false;  // no connection begins any more
+  bool over_ = false;  // no more connections are started
   std::mutex stop_mutex_;
-  detail::Alarm wake_;  // somebody ended: cleared by the acceptor
+  detail::Alarm wake_;  // a connection has ended; cleared by the acceptor
   std::thread acceptor_;
 };
 
@@ -121,7 +121,7 @@ void CheckpointServer::Impl::accept() {
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       {
         const std::lock_guard lock(mutex_);
-        make_room();  // a descriptor is free again as soon as its thread has ended
+        make_room();  // a descriptor becomes free when its thread has ended
       }
       pollfd stop{.fd = shared_.stop.descriptor(), .events = POLLIN, .revents = 0};
       ::poll(&stop, 1, 20);
@@ -129,8 +129,8 @@ void CheckpointServer::Impl::accept() {
   }
 }
 
-/// With the mutex held: ends the connection that is missed least, of strangers the oldest, else the one that has been
-/// idle for longest.
+/// Ends the least useful connection: the oldest unauthenticated one, or else the one that has been idle longest. The
+/// mutex must be held.
 void CheckpointServer::Impl::make_room() {
   Connection* chosen = nullptr;
   for (Connection& each : connections_) {
@@ -141,7 +141,7 @@ void CheckpointServer::Impl::make_room() {
   if (chosen == nullptr) return;
   ::shutdown(chosen->wire.descriptor(), SHUT_RDWR);
   chosen->proven = chosen->idle = false;
-  chosen->ended = true;  // not to be chosen again; its thread will find out
+  chosen->ended = true;  // must not be chosen again; its thread will notice
   ++ended_;
 }
 
@@ -153,7 +153,7 @@ void CheckpointServer::Impl::begin(detail::Descriptor socket) {
                                        [](const Connection& each) { return !each.ended && !each.proven; });
   const auto open = connections_.size() - ended_;
   if (strangers >= o.max_strangers || open >= static_cast<std::size_t>(o.max_connections)) make_room();
-  // Threads that were told to end, and have not yet, count too: they are what an attack would pile up.
+  // Threads that were told to end but have not ended also count, because an attack could accumulate them.
   if (connections_.size() >= static_cast<std::size_t>(o.max_connections) + static_cast<std::size_t>(o.max_strangers)) {
     shared_.refused += 1;
     return;
@@ -190,7 +190,7 @@ void CheckpointServer::Impl::run(Connection& connection) {
               if (connection.proven) connection.since = Clock::now();
             });
           });
-  } catch (const std::exception&) {  // memory, or descriptors: this connection's loss only
+  } catch (const std::exception&) {  // out of memory or descriptors: only this connection fails
     shared_.refused += 1;
   }
   ::shutdown(connection.wire.descriptor(), SHUT_RDWR);
@@ -209,7 +209,7 @@ void CheckpointServer::Impl::serve(detail::Descriptor socket) {
   begin(std::move(socket));
 }
 
-/// Joins the threads that have ended.
+/// Joins the threads of ended connections. `all`: waits until all have ended.
 void CheckpointServer::Impl::reap(bool all) {
   std::unique_lock lock(mutex_);
   if (all) changed_.wait(lock, [&] { return finished_.size() == connections_.size(); });

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Shelf: the checkpoints that a server has opened, and the computation of their chunk lists.
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
 #include <hypertune/checkpoint/transfer/impl/shelf.hpp>
 #include <hypertune/detail/stable_sort.hpp>
@@ -57,7 +57,7 @@ std::vector<CheckpointInfo> Shelf::list(TrialId trial) {
   return all;
 }
 
-// With the mutex held.
+// The mutex must be held.
 void Shelf::ask(const std::shared_ptr<Served>& served) {
   if (served->state != Served::Chunks::unknown || stopped_) return;
   served->state = Served::Chunks::asked_for;
@@ -77,7 +77,7 @@ std::shared_ptr<const std::string> Shelf::chunks(const std::shared_ptr<Served>& 
   ask(served);
   done_.wait_for(lock, patience, [&] { return stopped_ || served->state != Served::Chunks::asked_for; });
   if (served->state == Served::Chunks::failed) {
-    served->state = Served::Chunks::unknown;  // whoever asks again has it tried again
+    served->state = Served::Chunks::unknown;  // the next request tries again
     fail(Errc::corrupt, "{}", served->error);
   }
   return served->chunks;

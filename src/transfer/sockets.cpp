@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Sockets: listening, connecting and accepting.
 #include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/checkpoint/transfer/impl/sockets.hpp>
 #include <hypertune/detail/format.hpp>
@@ -33,7 +33,7 @@ struct Addresses {
   }
 };
 
-/// 0, or getaddrinfo's error.
+/// Returns 0 or an error of getaddrinfo().
 int resolve(const Tcp& where, Addresses& into) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -48,7 +48,7 @@ bool is_loopback(const sockaddr* address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
-/// A unix socket's address. Where its path is longer than such an address can be, it goes by way of its folder.
+/// The address of a unix socket. A path that is too long for it is shortened by way of the folder's descriptor.
 struct UnixAddress {
   explicit UnixAddress(const std::filesystem::path& path) {
     std::string text = path.string();
@@ -78,13 +78,13 @@ void no_delay(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// 0 or an errno; ETIMEDOUT at the deadline, ECANCELED when cancelled.
+/// Returns 0 or an errno; ETIMEDOUT at the deadline, ECANCELED if cancelled.
 int finish_connect(int socket, const sockaddr* address, socklen_t size, Clock::time_point deadline, int cancel) {
   for (;;) {
     if (::connect(socket, address, size) == 0 || errno == EISCONN) return 0;
     if (errno == EINTR || errno == EINPROGRESS || errno == EALREADY) break;
     if (errno != EAGAIN) return errno;
-    // A unix socket whose queue is full: nothing tells when it is not any more.
+    // A unix socket with a full queue: there is no event for free space, so retry.
     pollfd fd{.fd = cancel, .events = POLLIN, .revents = 0};
     if (::poll(&fd, 1, 5) > 0) return ECANCELED;
     if (Clock::now() >= deadline) return ETIMEDOUT;
@@ -109,7 +109,7 @@ int finish_connect(int socket, const sockaddr* address, socklen_t size, Clock::t
 Listener::Listener(const UnixSocket& where) : socket_(new_socket(AF_UNIX)), file_(where.path) {
   const UnixAddress address(where.path);
   if (!socket_) fail(Errc::io, "cannot make a socket: {}", error_text(errno));
-  ::fchmod(socket_.get(), 0600);  // before anybody can see it; the file takes it over on Linux
+  ::fchmod(socket_.get(), 0600);  // before it is visible; on Linux the file gets this mode
   for (int tries = 0; ::bind(socket_.get(), address.get(), sizeof address.address) != 0; ++tries) {
     if (errno != EADDRINUSE || tries > 0)
       fail(Errc::io, "cannot listen at '{}': {}", where.path.string(), error_text(errno));
@@ -199,7 +199,7 @@ Descriptor accept_from(int listener) {
   int fd = -1;
   do fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   while (fd < 0 && errno == EINTR);
-  if (fd >= 0) no_delay(fd);  // of a unix socket, it fails and nobody minds
+  if (fd >= 0) no_delay(fd);  // fails for unix sockets, which is harmless
   return Descriptor(fd);
 }
 

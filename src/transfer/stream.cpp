@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Stream: fetches pieces of a checkpoint's content over one connection.
 #include <hypertune/checkpoint/transfer/impl/stream.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
@@ -12,12 +12,12 @@ namespace {
 
 constexpr std::uint64_t piece_size = std::uint64_t{1} << 20U;
 constexpr std::size_t block = std::size_t{256} << 10U;
-constexpr std::uint64_t max_ahead = std::uint64_t{8} << 20U;  // bytes asked for and not yet there, of a stream
+constexpr std::uint64_t max_ahead = std::uint64_t{8} << 20U;  // requested bytes that have not arrived, per stream
 constexpr std::size_t max_requests = 32;
-// zstd's fastest level makes some 400 MB/s of one core: a link that is not clearly slower is not helped by it.
+// zstd's fastest level produces about 400 MB/s per core, so it only helps links that are clearly slower.
 constexpr double worth_compressing = 150e6;
 
-/// One connection's way through its pieces.
+/// Fetches pieces over one connection until none is left.
 class Stream {
  public:
   Stream(FetchShared& shared, std::unique_ptr<Peer> peer)
@@ -42,13 +42,13 @@ class Stream {
   Decompressor decompressor_;
   std::optional<Sha256> hash_;
   std::deque<ByteRange> asked_;  // in the order of their answers
-  std::uint64_t ahead_ = 0;      // bytes in it
+  std::uint64_t ahead_ = 0;      // bytes in asked_
   std::uint64_t window_ = piece_size;
-  bool moved_ = false;  // anything, by this connection
-  // Of the piece under way:
+  bool moved_ = false;  // whether this connection has received anything
+  // The current piece:
   ByteRange piece_{};
   std::uint64_t at_ = 0;     // written up to here
-  std::uint64_t sound_ = 0;  // and known to be right up to here; the same without chunks
+  std::uint64_t sound_ = 0;  // verified up to here; without chunks, equal to at_
   std::size_t chunk_ = 0;
 };
 
@@ -76,7 +76,7 @@ void Stream::run() {
   }
 }
 
-/// Keeps what has come of the piece under way, and gives back the rest.
+/// Records the verified part of the current piece, and returns the rest to the queue.
 void Stream::give_back() {
   if (piece_.begin < piece_.end) {
     shared_.arrivals.arrived({piece_.begin, sound_});
@@ -94,7 +94,7 @@ void Stream::give_back() {
 void Stream::ask_ahead() {
   const Target target{.what = Target::What::data, .info = shared_.info, .deep = false};
   while (asked_.size() < max_requests && (asked_.empty() || ahead_ < window_)) {
-    // The last pieces are left to whoever is free.
+    // Leave the last pieces to streams that are free.
     if (!asked_.empty() && shared_.queued() < static_cast<std::size_t>(shared_.options.streams)) return;
     const auto piece = shared_.take();
     if (!piece) return;
@@ -151,7 +151,7 @@ void Stream::receive_body(const Peer::Head& head, ByteRange piece) {
     if (shared_.options.shared_rate) until = std::max(until, shared_.options.shared_rate->take(n));
     if (until > Wire::Clock::now()) {
       Wire::ErrorCode error;
-      peer_->wire().set_deadline(shared_.limits.deadline);  // this wait is ours, not the peer's
+      peer_->wire().set_deadline(shared_.limits.deadline);  // this wait is not the peer's fault
       peer_->wire().wait_until(until, error);
       if (error) throw ConnectionLost("stopped");
       peer_->wire().set_stall(shared_.limits.stall, shared_.limits.deadline);

@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Target: the URLs and ranges of requests to a CheckpointServer.
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
 #include <hypertune/checkpoint/transfer/impl/target.hpp>
@@ -52,7 +52,7 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
-/// What stands before the first `separator`, which goes with it.
+/// Returns the part before the first `separator`, and removes both from `text`.
 std::string_view cut(std::string_view& text, char separator) {
   const auto at = text.find(separator);
   const auto part = text.substr(0, at);

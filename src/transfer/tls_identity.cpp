@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// TlsIdentity: a self-signed certificate and its key.
 #include <hypertune/checkpoint/transfer/impl/openssl.hpp>
 #include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
@@ -32,7 +32,7 @@ TlsIdentity TlsIdentity::generate(std::string_view experiment, int days) {
   if (!key || !certificate) openssl_failed("make a certificate");
   std::uint64_t serial = 0;
   if (RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) != 1) openssl_failed("make a certificate");
-  // Its name is for people; only the fingerprint is trusted. X.509 allows 64 characters.
+  // The name is only informative; the fingerprint is what is trusted. X.509 allows 64 characters.
   const std::string name = "hypertune " + std::string(experiment.substr(0, 50));
   X509_NAME* subject = X509_get_subject_name(certificate.get());
   constexpr long day = 24L * 3600;
@@ -65,7 +65,7 @@ TlsIdentity TlsIdentity::from_file(const std::filesystem::path& path) {
   };
   TlsIdentity identity{.certificate = part("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"),
                        .private_key = part("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----")};
-  static_cast<void>(identity.fingerprint());  // or an Error
+  static_cast<void>(identity.fingerprint());  // throws if it is invalid
   return identity;
 }
 

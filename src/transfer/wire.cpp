@@ -1,4 +1,4 @@
-// Part of hypertune::transfer.
+// Wire: a socket with deadlines and optional TLS.
 #include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/error.hpp>
 
@@ -22,7 +22,7 @@ namespace error_names = boost::asio::error;
 
 Wire::ErrorCode from_errno(int error) { return {error, boost::system::system_category()}; }
 
-/// Milliseconds until then, for poll(): at least 0, rounded up.
+/// Milliseconds until `when`, for poll(): at least 0, at most one hour, rounded up.
 int milliseconds_until(Wire::Clock::time_point when) {
   const auto now = Wire::Clock::now();
   if (when <= now) return 0;
@@ -45,7 +45,7 @@ void Wire::wait(short events, ErrorCode& error) {
     }
     if (n > 0) {
       if (fds[1].revents != 0) error = error_names::operation_aborted;
-      return;  // errors of the socket are told by the call that follows
+      return;  // errors of the socket are reported by the next call
     }
     if (n == 0 && Clock::now() >= deadline_) {
       error = error_names::timed_out;
@@ -55,7 +55,7 @@ void Wire::wait(short events, ErrorCode& error) {
 }
 
 std::size_t Wire::went(std::size_t bytes) {
-  constexpr std::size_t min_progress = 4096;  // whoever gives a byte at a time is not going on
+  constexpr std::size_t min_progress = 4096;  // a peer that sends single bytes makes no progress
   lately_ += bytes;
   if (stall_ != Clock::duration{} && lately_ >= min_progress) {
     lately_ = 0;
@@ -95,7 +95,7 @@ void Wire::start_tls(SSL_CTX* context, bool server, const std::string& fingerpri
   }
   if (server) return;
   const OpensslOwner<X509, X509_free> certificate(SSL_get1_peer_certificate(ssl_.get()));
-  // Whose certificate it is was not known before; whether the peer has its key, TLS has made sure of.
+  // TLS has verified that the peer has the certificate's key; here it is checked that it is the expected certificate.
   if (!certificate || certificate_fingerprint(certificate.get()) != fingerprint)
     fail(Errc::usage,
          "the server has another certificate than the one that is pinned: it is another experiment's, or somebody "
@@ -259,7 +259,8 @@ SslContext server_tls(const std::string& certificate_pem, const std::string& key
 
 SslContext client_tls() {
   SslContext context = tls(TLS_client_method());
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // there is no authority: start_tls() compares the pin
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // there is no authority: start_tls() compares the
+                                                                // fingerprint
   return context;
 }
 

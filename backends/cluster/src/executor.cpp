@@ -51,7 +51,7 @@ static Resources resources_of(const remote::HostSpec& host) {
   return {.cpus = host.cpus, .gpus = host.gpus, .memory = host.memory, .custom = host.custom};
 }
 
-/// Ctrl-C while there is no experiment that hears it.
+/// Handles Ctrl-C while no experiment does.
 class ScopedInterruptWatch {
  public:
   ScopedInterruptWatch(const Workload& workload, std::stop_source cancelled) {
@@ -59,7 +59,7 @@ class ScopedInterruptWatch {
     try {
       watch_.emplace([cancelled = std::move(cancelled)](int) mutable { cancelled.request_stop(); },
                      workload.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
-    } catch (const Error&) {}  // another experiment's
+    } catch (const Error&) {}  // another experiment handles signals
   }
 
  private:
@@ -74,13 +74,13 @@ class ClusterRun {
         config_(std::move(config)),
         workload_(workload),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet))) {
-    // Before anything is locked or paid for.
+    // Checked before anything is locked or paid for.
     setup_.remote.ssh.validate();
     setup_.remote.remote.validate();
     if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each); why && setup_.grow)
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);
     for (const auto& warning : config_.warnings) notices_->say(warning);
-    if (workload_.trials == 0) return;  // nothing is left to do
+    if (workload_.trials == 0) return;  // nothing to do
     tracker_ = std::make_shared<remote::DemandTracker>(workload_);
     const ScopedInterruptWatch watch(workload_, run_);
     if (!setup_.grow) {
@@ -111,7 +111,7 @@ class ClusterRun {
   remote::DemandTracker& tracker() { return *tracker_; }
   const Resources& each() const { return workload_.each; }
 
-  /// False: the user has interrupted that.
+  /// Returns false if the user interrupted the wait.
   bool await_machine() {
     if (!scaler_) {
       if (standing().empty()) {
@@ -137,7 +137,7 @@ class ClusterRun {
         running_ = true;
         return true;
       }
-      scaler_->require_possible(workload_.each);  // what machines have is known when the first is up
+      scaler_->require_possible(workload_.each);  // the machines' resources are known only after the first is up
       if (const auto why = scaler_->hopeless())
         fail(Errc::io, "cluster '{}': no machine comes up: {}", config_.name, *why);
       std::unique_lock lock(mutex_);
@@ -182,7 +182,7 @@ class ClusterRun {
     executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);
   }
 
-  // The machines that are up, where nobody grows the cluster for this experiment.
+  // The machines that are up, for a run that does not grow the cluster.
   remote::HostList standing() {
     std::vector<OfferedMachine> up;
     remote::HostList list;
@@ -232,7 +232,7 @@ class ClusterRun {
     if (cost_ && std::filesystem::is_directory(workload_.directory, ignored)) cost_->update(so_far(), ended);
   }
 
-  // On the scaler's thread, at every tick.
+  // Called on the scaler's thread, at every tick.
   HostDemand demand() {
     if (setup_.tick) setup_.tick();
     if (const auto now = std::chrono::steady_clock::now(); running_ && now - written_ > std::chrono::seconds(5)) {
@@ -244,8 +244,8 @@ class ClusterRun {
 
   remote::HostList hosts() const {
     auto list = scaler_->hosts();
-    std::erase_if(list,
-                  [&](const auto& host) { return !host_fits(host, workload_.each); });  // a head that is too small
+    std::erase_if(list, [&](const auto& host) { return !host_fits(host, workload_.each); });  // such as a head that is
+                                                                                              // too small
     return list;
   }
 
@@ -256,7 +256,7 @@ class ClusterRun {
     const ScopedInterruptWatch watch(workload_, end);
     running_ = false;
     tracker_->ended();
-    run_.request_stop();  // what is being set up is left
+    run_.request_stop();  // set-ups in progress are abandoned
     scaler_->stop();
     cluster_->set_stop(end.get_token());
     DownOptions down;
@@ -276,19 +276,19 @@ class ClusterRun {
   Workload workload_;
   std::shared_ptr<remote::Notices> notices_;
   std::shared_ptr<remote::DemandTracker> tracker_;
-  std::stop_source run_;  // stopped by a Ctrl-C before there is an experiment that hears it, and at the end
+  std::stop_source run_;  // stopped by a Ctrl-C before the experiment handles signals, and at the end
   std::atomic<bool> running_{false};
-  std::optional<AnyProvider> provider_;  // where the machines are those that are up
-  std::string offered_;                  // of the one thread that asks it; the same of the next
-  remote::HostList too_small_;           // machines that are up, but have no room for a trial
+  std::optional<AnyProvider> provider_;  // only without `grow`
+  std::string offered_;                  // the last ssh_config written by standing(), which one thread calls at a time
+  remote::HostList too_small_;           // machines that are up but too small for a trial
   std::unique_ptr<Cluster> cluster_;
   std::optional<CostFile> cost_;
   std::chrono::steady_clock::time_point written_{};
   std::mutex mutex_;
   std::condition_variable_any news_;
   std::uint64_t lines_ = 0;
-  std::unique_ptr<ClusterScaler> scaler_;                                    // its threads use the others
-  std::optional<remote::TrackedExecutor<remote::ListedExecutor>> executor_;  // and this one the scaler
+  std::unique_ptr<ClusterScaler> scaler_;                                    // its threads use the members above
+  std::optional<remote::TrackedExecutor<remote::ListedExecutor>> executor_;  // uses the scaler
 };
 
 }  // namespace detail

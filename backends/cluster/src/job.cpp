@@ -21,7 +21,8 @@ static std::string job_folder(const ClusterConfig& config, const std::string& id
   return ".hypertune/clusters/" + config.name + "/jobs/" + id;
 }
 
-// Prints how the job in $d stands, in one line: none, running, ended CODE, died. The kill of busybox takes no `--`.
+// Prints the state of the job in $d in one line: none, running, ended CODE, died. The kill of busybox does not accept
+// `--`.
 constexpr std::string_view job_state_script = R"sh(state() {
   if [ -f "$d/fetched" ] || [ ! -d "$d" ]; then echo none
   elif [ -f "$d/exit" ]; then echo "ended $(cat "$d/exit")"
@@ -110,7 +111,7 @@ JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, 
   if (auto status = job_status(head, config, id); status.state == JobState::running || status.state == JobState::ended)
     return status;
   const auto shipped = remote::ship_program(head, spec.program);
-  // What is there of a job that died is what it goes on from; of one whose results were fetched, nothing is.
+  // A job that died continues with its files; a job whose results were fetched starts from nothing.
   head.must("prepare the job",
             "umask 077; d=$HOME/$1; if [ -f \"$d/fetched\" ]; then rm -rf \"$d\"; fi; mkdir -p \"$d/work\"; "
             "rm -f \"$d/exit\" \"$d/pid\"",
@@ -121,7 +122,7 @@ JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, 
   }
   std::string script = fmt::format(
       "d=$HOME/{0}\n"
-      "trap : INT TERM\n"  // the program hears them; this waits for it
+      "trap : INT TERM\n"  // the program gets the signals; this script waits for it
       "echo $$ >\"$d/pid.new\" && mv \"$d/pid.new\" \"$d/pid\"\n"
       "{1}\n"
       "cd \"$d/work\" || exit 1\n",
@@ -132,7 +133,8 @@ JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, 
   remote::upload_text(head, script, folder + "/run", {.mode = 0700});
   remote::upload_text(head, (spec.name.empty() ? spec.program.filename().string() : spec.name) + "\n",
                       folder + "/name");
-  // A session of its own: it goes on when the connection ends. `setsid -f` leaves SIGINT alone, '&' does not.
+  // Runs in its own session, so that it continues when the connection ends. `setsid -f` does not change SIGINT, '&'
+  // does.
   const auto started = head.must(
       "start the job",
       "d=$HOME/$1\n" + std::string(detail::job_state_script) +
@@ -150,8 +152,8 @@ JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, 
 std::uint64_t follow_job(const remote::HostShell& head, const ClusterConfig& config, const std::string& id,
                          std::uint64_t offset, const std::function<void(std::string_view)>& output,
                          const std::stop_token& stop, bool follow) {
-  // Its standard input ends with whoever follows; then nobody is there to print for. Where that end says nothing it is
-  // asked again after a while.
+  // The script's standard input ends when the caller is gone, which ends the script. If the connection does not report
+  // this end (input_may_be_cut), the script exits after a number of rounds and is started again.
   constexpr std::string_view script = R"sh(d=$HOME/$1; off=$2; ended=$3; left=$4
 exec 3<&0 </dev/null
 watch=
@@ -176,7 +178,7 @@ done
 exit 0)sh";
   constexpr const char* rounds = "100";
   constexpr int goes_on = 75;
-  bool own = false;  // what `output` throws is the caller's
+  bool own = false;  // whether `output` threw the error
   try {
     int end = goes_on;
     while (end == goes_on)
@@ -198,7 +200,7 @@ exit 0)sh";
                       .stop = stop})
                 .exit;
   } catch (const Error&) {
-    if (own) throw;  // else it was stopped, or the connection was lost, which the next question tells
+    if (own) throw;  // otherwise: stopped, or the connection was lost, which the caller's next request reports
   }
   return offset;
 }

@@ -1,4 +1,4 @@
-// What goes with a provider: its machines, how they are logged in to, and connections to them.
+// The functions that depend on the provider: its machines, their set-up, and connections to them.
 #include <hypertune/cluster/machine_link.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/reach.hpp>
@@ -34,7 +34,7 @@ LinkTrouble ssh_trouble(const std::exception& error, bool fresh) {
   return ssh::is_transient(problem) || young ? LinkTrouble::passing : LinkTrouble::lasting;
 }
 
-// For a person: ssh makes a connection of its own.
+// For interactive use: ssh makes a separate connection.
 int attend_by_ssh(const ClusterConfig& config, const Machine& machine, const Attendance& what,
                   const std::function<int(const std::vector<std::string>&)>& run) {
   std::vector<std::string> options, command;
@@ -85,7 +85,7 @@ MachineLink connect_machine(const ClusterConfig& config, const Machine& machine,
 #endif
   const auto connection = std::make_shared<ssh::SshConnection>(
       ssh::SshConnection::open(machine.address, ssh_options(config, machine, state), deadline));
-  static_cast<void>(stop);  // it would end the connection with what is done over it
+  static_cast<void>(stop);  // not passed on: it would also end later work over the connection
   MachineLink link{.shell = connection->shell(), .forward = {}};
   link.shell.run = [connection, run = std::move(link.shell.run)](
                        std::string_view script, const std::vector<std::string>& arguments,
@@ -114,7 +114,7 @@ int attend(const ClusterConfig& config, const Machine& machine, const Attendance
 #ifdef HYPERTUNE_CLUSTER_K8S
   if (of_pods(config)) return attend_pod(config, machine, what, stop);
 #endif
-  static_cast<void>(stop);  // the program hears what this one hears
+  static_cast<void>(stop);  // ssh gets the terminal's signals itself
   return attend_by_ssh(config, machine, what, run);
 }
 

@@ -1,4 +1,4 @@
-// What is done to a machine before it is used, over any shell.
+// Setting a machine up before it is used, over any shell.
 #include "machine_setup.hpp"
 
 #include "run_commands.hpp"
@@ -27,7 +27,7 @@
 namespace hypertune::inline v0::cluster {
 namespace {
 
-// What a machine has, as it says itself.
+// The resources of a machine, measured on it.
 Resources measure(const remote::HostShell& shell) {
   const auto result = shell.run(
       "echo cpus=$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)\n"
@@ -53,7 +53,7 @@ std::string remote_folder(const ClusterConfig& config) { return ".hypertune/clus
 MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOptions& options) {
   MachineReport report;
   report.machine = wanted;
-  // Once something is done to a machine, or has failed there, what it was set up for before counts no more.
+  // As soon as a step changes the machine or fails, its earlier set-up is no longer valid.
   bool stands = false;
   const auto withdraw = [&] {
     if (std::exchange(stands, false)) cluster.journal().unready(report.machine.token);
@@ -61,11 +61,11 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
   try {
     const auto machine = report.machine = cluster.await_address(wanted);
     const bool fresh = cluster.config().provider.type != "local";
-    // A new machine's ssh server comes up when it does; hosts that exist answer or are down.
+    // The ssh server of a new machine starts some time after the machine; existing hosts answer at once or are down.
     const double patience = fresh ? cluster.config().provider.start_timeout : 15;
     const auto begin = std::chrono::steady_clock::now();
     std::optional<MachineLink> link;
-    bool silent = true;  // nothing but the want of an answer was seen
+    bool silent = true;  // all errors so far were missing answers
     while (!link) {
       cluster.check_cancelled();
       try {
@@ -82,7 +82,7 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
       }
     }
     const auto& shell = link->shell;
-    std::string by;  // what it was set up by
+    std::string by;  // setup_print() of the earlier set-up
     auto ledger = cluster.journal().ledger();
     if (const auto* entry = ledger.find(machine.token)) {
       stands = entry->ready;
@@ -127,7 +127,8 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
       }
       return next;
     };
-    // What is begun may change what was there: until it is done, neither the old nor the new counts as done.
+    // A step that has begun may have changed the earlier state, so until it is done, neither the old nor the new step
+    // counts as done.
     const auto begin_part = [&](const std::string& line) {
       withdraw();
       auto next = unmarked(line);

@@ -1,4 +1,4 @@
-// What is done to a machine before it is used, over any shell.
+// Setting a machine up before it is used, over any shell.
 #pragma once
 
 #include <hypertune/cluster/access.hpp>
@@ -9,14 +9,14 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// Where a cluster keeps its own files on a machine, below the home folder.
+/// The folder of a cluster's own files on a machine, relative to the home folder.
 std::string remote_folder(const ClusterConfig& config);
 
-/// MachineAccess::set_up(): waits until the machine can be reached, and does what the file says is to be done to it.
-/// Nothing is done twice.
+/// MachineAccess::set_up(): waits until the machine can be reached, and sets it up as the file says. Steps that were
+/// done before are not repeated.
 MachineReport set_up_machine(Cluster& cluster, const Machine& machine, const UpOptions& options);
 
-/// A line of a host list: "NAME cpus=2 gpus=0", for programs that are submitted.
+/// A line of the host list for submitted programs: "NAME cpus=2 gpus=0".
 std::string host_line(const Cluster& cluster, const MachineReport& report, const std::string& name);
 
 }  // namespace hypertune::inline v0::cluster

@@ -1,4 +1,4 @@
-// Machines of a cluster that are pods of Kubernetes.
+// Machines of a cluster that are Kubernetes pods.
 #include "pods.hpp"
 
 #include "machine_setup.hpp"
@@ -27,7 +27,7 @@ ProviderFailure failure_of(const k8s::ApiError& error) {
   return error.code() == Errc::usage && error.status() != 409 ? ProviderFailure::invalid : ProviderFailure::failed;
 }
 
-// Errors of Kubernetes as those of a provider; `where`: what of the file they are about.
+// Converts errors of Kubernetes into provider errors; `where`: the place in the file that they concern.
 template <class F>
 auto translated(const std::string& where, const F& call) {
   try {
@@ -100,7 +100,7 @@ Machine PodProvider::create(const LaunchRequest& request) {
     try {
       return make();
     } catch (const k8s::ApiError& error) {
-      if (!error.not_found()) throw;  // of what is made, nothing but its namespace has to be there before
+      if (!error.not_found()) throw;  // only a missing namespace can cause this
       throw ProviderError(ProviderFailure::invalid,
                           fmt::format("{}:{}: 'provider.namespace': {}", config_.file.filename().string(),
                                       config_.provider.line, error.what()));

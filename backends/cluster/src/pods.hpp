@@ -1,4 +1,4 @@
-// Machines of a cluster that are pods of Kubernetes.
+// Machines of a cluster that are Kubernetes pods.
 #pragma once
 
 #include <hypertune/cluster/access.hpp>
@@ -15,10 +15,10 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// The cluster's pods. Error of kind `usage` or `input` for credentials that there are not.
+/// The cluster's pods. Error of kind `usage` or `input` if there are no credentials.
 k8s::MachinePods pods_of(const ClusterConfig& config);
 
-/// Pods by their names; a token makes one pod, which has the tags as labels. Pods that have ended are no machines.
+/// Machines are identified by pod names; a token makes one pod, with the tags as labels. Ended pods are not listed.
 class PodProvider {
  public:
   explicit PodProvider(const ClusterConfig& config);
@@ -28,7 +28,7 @@ class PodProvider {
   void stop(const std::vector<std::string>& ids);
   void start(const std::vector<std::string>& ids);
   std::optional<Resources> resources_of(const NodeType& type) { return type.resources; }
-  /// The API server shows at once what it has made. A request of a driver that was killed may still be on its way.
+  /// The API server lists a new pod at once, but a request of a killed driver may still be in transit.
   double listing_delay() const { return 2; }
   std::string explain(const std::string& id);
   void clear();
@@ -38,11 +38,11 @@ class PodProvider {
   k8s::MachinePods pods_;
 };
 
-/// Scripts in pods, through the API server.
+/// Runs scripts in pods through the API server.
 class PodAccess {
  public:
   MachineReport set_up(Cluster& cluster, const Machine& machine, const UpOptions& options);
-  /// The head is told what the cluster is: it reaches the others with the rights of its service account.
+  /// Gives the head the cluster's file: it reaches the other pods with the rights of its service account.
   void introduce(Cluster& cluster, const std::vector<MachineReport>& reports);
   void clean(Cluster&, const Machine&) {}
   void forget(Cluster&, const Machine&) {}
@@ -50,7 +50,7 @@ class PodAccess {
 };
 
 MachineLink connect_pod(const ClusterConfig& config, const Machine& machine, const std::stop_token& stop);
-/// Nullopt: it is no error of an API server.
+/// nullopt if it is not an error of an API server.
 std::optional<LinkTrouble> pod_trouble(const std::exception& error);
 int attend_pod(const ClusterConfig& config, const Machine& machine, const Attendance& what,
                const std::stop_token& stop);

@@ -1,4 +1,4 @@
-// How machines are reached: options of ssh, known_hosts, and commands of CLUSTER.yaml.
+// Reaching machines with ssh: its options, known_hosts and host keys.
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
@@ -14,7 +14,7 @@ namespace detail {
 
 static std::filesystem::path known_hosts(const std::filesystem::path& state) { return state / "known_hosts"; }
 
-// In one place, so that two threads do not write the same file at once.
+// Prevents two threads from writing the file at once.
 static std::mutex& known_hosts_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -50,7 +50,7 @@ ssh::SshOptions ssh_options(const ClusterConfig& config, const Machine& machine,
     options.options.push_back("ProxyCommand=" + config.auth.ssh_proxy_command);
   if (config.provider.type != "local") {
     detail::tell_host_keys(config, machine, state);
-    // By the machine's name: addresses are given to one machine after another.
+    // Keys are stored by the machine's name, because addresses are reused by other machines.
     options.options.push_back("HostKeyAlias=" + detail::host_alias(config, machine));
     options.options.push_back("UserKnownHostsFile=" + detail::known_hosts(state).string());
     options.options.push_back(
@@ -79,7 +79,7 @@ std::vector<std::string> ssh_command(const ClusterConfig& config, const Machine&
 
 namespace detail {
 
-// The words after a key in what `ssh -G` prints.
+// The values of a key in the output of `ssh -G`.
 static std::vector<std::string> ssh_setting(std::string_view settings, std::string_view key) {
   std::vector<std::string> words;
   const auto at = ("\n" + std::string(settings)).find("\n" + std::string(key) + " ");
@@ -120,7 +120,7 @@ std::vector<std::string> known_host_keys(const ClusterConfig& config, const Mach
       std::string found;
       try {
         found = run_program(call).output;
-      } catch (const Error&) { return keys; }  // no ssh-keygen here
+      } catch (const Error&) { return keys; }  // ssh-keygen is not installed
       std::string_view rest = found;
       while (!rest.empty()) {
         const auto end = std::min(rest.find('\n'), rest.size());

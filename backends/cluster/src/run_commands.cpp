@@ -1,4 +1,4 @@
-// Commands of CLUSTER.yaml on a machine.
+// Running the commands of CLUSTER.yaml on a machine.
 #include "run_commands.hpp"
 
 #include <hypertune/cluster/subprocess.hpp>
@@ -16,7 +16,8 @@ constexpr std::string_view script_end = ": the end of this command";
 
 constexpr int cut_short = 75;  // EX_TEMPFAIL
 
-// Ends what an earlier command has left running: its group is in the file $1. The kill of busybox takes no `--`.
+// Ends processes that an earlier command left running. The file $1 contains its process group. The kill of busybox does
+// not accept `--`.
 constexpr std::string_view end_script = R"sh(group=$(cat "$1" 2>/dev/null) || exit 0
 rm -f "$1"
 kill -TERM "-$group" 2>/dev/null || exit 0
@@ -25,9 +26,9 @@ while kill -0 "-$group" 2>/dev/null && [ $i -lt 50 ]; do sleep 0.1; i=$((i + 1))
 kill -KILL "-$group" 2>/dev/null
 exit 0)sh";
 
-// $1 ends the command, $2 is where its group is noted, $3 is empty where the end of the input says nothing. What was
-// cut short is not run. This process is the leader of a group, as sshd and container runtimes make it: when its
-// standard input ends before the script does, nobody is there any more who asked for it, and the group ends.
+// $1: the line that ends the command; $2: the file for its process group; $3: empty if the end of the input is not
+// reported. An incomplete command is not run. This process leads a process group, since sshd and container runtimes
+// start it so. If its standard input ends before the script, the caller is gone, and the group is killed.
 constexpr std::string_view hidden_script = R"sh([ -z "$2" ] || echo $$ >"$2" || exit 1
 as_login
 cd 2>/dev/null || :
@@ -71,7 +72,7 @@ void run_commands(const remote::HostShell& shell, const std::string& folder, con
       return [&](std::string_view said) {
         if (log) log(said);
         into += said;
-        if (into.size() > 2 * kept) into.erase(0, into.size() - kept);  // its last lines are told
+        if (into.size() > 2 * kept) into.erase(0, into.size() - kept);  // only the last lines are shown
         return true;
       };
     };
@@ -91,12 +92,12 @@ void run_commands(const remote::HostShell& shell, const std::string& folder, con
       } catch (const Error&) {
         try {
           if (!watched) end_last();
-        } catch (const Error&) {  // the next one does that
+        } catch (const Error&) {  // the next call tries again
         }
         throw;
       }
     }
-    // The command itself may hold what no log should: its place in the file is enough.
+    // The command may contain secrets, so the message only gives its place in the file.
     if (!result.ok()) fail(Errc::io, "{}: {}[{}] {}", shell.title, title, i, result.why());
   }
 }

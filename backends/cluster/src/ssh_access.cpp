@@ -1,4 +1,4 @@
-// SshAccess: what is done to machines over ssh.
+// SshAccess: setting machines up over ssh.
 #include "machine_setup.hpp"
 
 #include <hypertune/cluster/detail/files.hpp>
@@ -26,7 +26,7 @@ MachineReport SshAccess::set_up(Cluster& cluster, const Machine& machine, const 
   return set_up_machine(cluster, machine, options);
 }
 
-// The head reaches the workers by a key of its own, which never leaves it, and knows their host keys from us.
+// The head logs in to the workers with its own key, which never leaves it, and gets their host keys from this computer.
 void SshAccess::introduce(Cluster& cluster, const std::vector<MachineReport>& reports) {
   const MachineReport* head = nullptr;
   for (const auto& report : reports)
@@ -96,7 +96,7 @@ void SshAccess::introduce(Cluster& cluster, const std::vector<MachineReport>& re
   }
 }
 
-// What hypertune left running or lying on a host that goes on existing.
+// Removes the files and processes of hypertune from a host that continues to exist.
 void SshAccess::clean(Cluster& cluster, const Machine& machine) {
   try {
     auto connection = connect(cluster, machine, 10);

@@ -1,4 +1,4 @@
-// Files to and from machines.
+// Copying files to and from machines.
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
@@ -23,7 +23,7 @@ namespace hypertune::inline v0::cluster {
 
 namespace {
 
-/// A tar of this machine whose other end is a host's. It dies with its owner.
+/// A local tar process that is connected to a tar on a host. It dies with this process.
 class LocalTar {
  public:
   enum class Does : std::uint8_t { packs, unpacks };
@@ -36,12 +36,12 @@ class LocalTar {
                                                       .err = said_.descriptor()});
   }
 
-  /// The next piece of what it packs; empty: there is no more.
+  /// The next bytes of the archive; empty at its end.
   std::string_view next() {
     const ssize_t n = hypertune::detail::read_some(program_->out.get(), buffer_.data(), buffer_.size);
     return {buffer_.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
   }
-  /// Gives it a piece to unpack; false: it takes no more.
+  /// Gives tar bytes to unpack; false if it accepts no more.
   bool take(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(program_->in.get(), bytes.data(), bytes.size());
@@ -50,21 +50,22 @@ class LocalTar {
     }
     return true;
   }
-  /// Waits for its end. Empty, or its first complaint. 1: a file changed while it was read.
+  /// Waits for tar to end. Returns an empty string, or its first error message. Exit code 1 (a file changed while it
+  /// was read) is not an error.
   std::string end() {
     program_->in = {};
     program_->out = {};
     const int code = process::exit_code(program_->wait());
-    if (code <= 1 || code == 128 + SIGPIPE) return {};  // … or nobody took what it packed, who says why
+    if (code <= 1 || code == 128 + SIGPIPE) return {};  // SIGPIPE: the receiver stopped, and reports why
     const auto said = detail::read_file(said_.path()).value_or("");
     return said.empty() ? fmt::format("tar ended with exit code {}", code)
                         : said.substr(0, std::min<std::size_t>(said.find('\n'), 300));
   }
-  /// The names of what it has unpacked, one a line.
+  /// The names of the unpacked files, one per line.
   std::string listed() const { return detail::read_file(listed_.path()).value_or(""); }
 
  private:
-  const hypertune::detail::NoSigpipe no_signal_;  // of one that has ended
+  const hypertune::detail::NoSigpipe no_signal_;  // for writing to a tar that has ended
   detail::TemporaryFile said_, listed_;
   std::optional<process::Subprocess> program_;
   hypertune::detail::ReadBuffer buffer_;
@@ -111,7 +112,7 @@ void push_files(const remote::HostShell& shell, const FileSet& files, const std:
   for (const auto& path : files.paths) (names += "./" + path) += '\0';
   detail::write_all(list.descriptor(), names, list.path());
   const auto doing = fmt::format("copy '{}' to '{}'", files.root.string(), remote);
-  // An archive that is cut between two files looks whole: what was unpacked is counted there.
+  // An archive that is cut between two files looks complete, so the unpacked files are counted on the machine.
   constexpr std::string_view plain = "umask 022; mkdir -p \"$1\" && exec tar -C \"$1\" -xof -";
   constexpr std::string_view counting = R"sh(umask 022
 mkdir -p "$1" || exit 1
@@ -158,13 +159,13 @@ std::size_t pull_files(const remote::HostShell& shell, const std::string& remote
     const ExcludePattern parsed(pattern);
     if (!parsed.negated) there.push_back("--exclude=" + (parsed.anchored ? "./" + parsed.glob : parsed.glob));
   }
-  // The other end's archive is not trusted: tar keeps names below the folder and sets no owners.
+  // The archive from the machine is not trusted: tar rejects paths outside the folder and does not set owners.
   LocalTar tar(LocalTar::Does::unpacks, {"-C", local.string(), "--no-same-owner", "-xvf", "-"});
   const auto doing = fmt::format("copy '{}' to '{}'", remote, local.string());
   bool taken = true;
   remote::RunResult result;
   try {
-    // 1: a file changed while it was read
+    // Exit code 1: a file changed while it was read.
     result = shell.run(
         "cd \"$1\" && newer=$2 && shift 2 && { if [ -n \"$newer\" ]; then find . ! -type d -newer \"$newer\" -print0 | "
         "tar \"$@\" --null --no-recursion -T - -cf -; else tar \"$@\" -cf - .; fi; code=$?; [ \"$code\" -ne 1 ] || "

@@ -19,12 +19,12 @@ namespace hypertune::inline v0::remote {
 namespace detail {
 namespace {
 
-// All or none: of some of them the driver would conclude that there are no others.
+// All or none: from an incomplete list the driver would conclude that there are no others.
 std::vector<std::string> addresses_to_tell() {
   try {
     auto all = hypertune::detail::own_addresses();
     if (all.size() <= wire::max_addresses) return all;
-  } catch (const Error&) {  // it serves trials all the same
+  } catch (const Error&) {  // the agent can serve trials without them
   }
   return {};
 }
@@ -106,7 +106,7 @@ void Agent::on(const wire::Welcome& m) {
   wire::require_version(m.version, "driver");
   host_name_ = m.host_name;
   liveness_ = HostTimeouts::agent_liveness(m.liveness);
-  liveness_check_.raise();  // it waits for as long as was right before the driver said
+  liveness_check_.raise();  // end the wait with the old interval
   channel_->beat(m.heartbeat);
 }
 
@@ -132,7 +132,7 @@ asio::awaitable<void> Agent::begin() {
   begin_locally();
 }
 
-// Whether the driver has something to judge.
+// Returns whether a Proof was sent, which the driver will answer.
 bool Agent::show_share() {
   if (begin_->shared.empty()) return false;
   wire::Proof proof;
@@ -165,7 +165,7 @@ void Agent::begin_locally() {
     store_.emplace(folder_->path());
     store_->recover();
     cache_.emplace(*store_, options_.cache);
-    // The program is made before the local executor forks the guardian, and that before there are threads.
+    // The program is made before the local executor forks the guardian, and that happens before there are threads.
     ExecutorStart start;
     start.program = make_program_(begin_->program);
     start.directory = folder_->path();
@@ -224,7 +224,7 @@ void Agent::leave(int code) {
   io_.stop();
 }
 
-// The driver gives the host up when it hears nothing; before that, what runs here ends.
+// The driver gives the host up after a silence; what runs here must end before that.
 asio::awaitable<void> Agent::check_liveness() {
   for (;;) {
     const double left = heard_ + liveness_ - steady_now();
@@ -247,7 +247,7 @@ void Agent::wait_for_notice() {
   });
 }
 
-// Whoever sends SIGURG knows how long it is until the end, and says so in the environment.
+// The sender of SIGURG sets the time until the end in the environment.
 double Agent::time_after_notice() {
   const char* text = std::getenv("HYPERTUNE_NOTICE");
   const double seconds = text == nullptr ? 0 : std::strtod(text, nullptr);
@@ -260,7 +260,7 @@ void Agent::give_notice(const std::string& why, double seconds) {
   channel_->send(wire::Draining{why, seconds});
 }
 
-// On the helper's thread, again and again: what is in use, and whether a notice was given.
+// Runs repeatedly on the helper's thread: reports the resources in use, and polls for a notice.
 void Agent::look_around(Seconds next_notice) {
   if (stopping_.load()) return;
   const auto usage = usage_.look();
@@ -291,7 +291,8 @@ void Agent::look_around(Seconds next_notice) {
 }  // namespace detail
 
 int agent_main(const ProgramMaker& make_program, AgentOptions options) {
-  // Whoever started it from outside may not be the one who hears of its machine's end, who finds it by this.
+  // The process that started the agent may not be the one that learns of the machine's end; that one finds the agent by
+  // this mark.
   const char* marks = std::getenv("HYPERTUNE_AGENTS");
   std::optional<process::ProcessMark> mark;
   if (marks != nullptr && *marks != '\0') {

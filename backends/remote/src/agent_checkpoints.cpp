@@ -1,4 +1,4 @@
-// Agent: where a trial goes on from, and what it saves on its way to the driver.
+// Agent: providing the checkpoint that a trial continues from, and sending its checkpoints to the driver.
 #include "agent_state.hpp"
 
 #include <hypertune/detail/format.hpp>
@@ -9,8 +9,8 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-// Its worker reads all of it, so that it is found by name here. One that was found to be damaged then is not trusted
-// a second time: what of it is here is looked at, and the driver is asked.
+// The worker reads the whole checkpoint and so verifies it; here it is only found by name. After it was found damaged,
+// the copy here is verified first, and then the driver is asked.
 void Agent::resolve(const RunPointer& run) {
   if (run->over) return;
   if (run->candidate == run->launch.restore.size()) return begin(run, std::nullopt);
@@ -36,14 +36,14 @@ void Agent::resolve(const RunPointer& run) {
       [this, run, in_place](std::optional<CheckpointInfo> held, const std::string&) {
         if (run->over) return;
         if (*in_place) return begin(run, std::move(held), false);
-        // Dropped meanwhile, perhaps; from here on it is pinned.
+        // It may have been dropped meanwhile; from here on it is pinned.
         if (held && !std::filesystem::exists(store_->folder(*held))) held.reset();
         if (held) return begin(run, std::move(held));
         want(run, false);
       });
 }
 
-// The worker could not go on from what it was given.
+// The worker could not continue from the checkpoint.
 void Agent::repair(const RunPointer& run) {
   constexpr int most = 3;
   unpin(run);
@@ -59,7 +59,7 @@ void Agent::want(const RunPointer& run, bool from_driver, std::vector<std::strin
       wire::Want{transfer, run->launch.trial, run->launch.restore[run->candidate], from_driver, std::move(without)});
 }
 
-// From another host that has it, or else from the driver.
+// Fetches from another host that has the checkpoint, or from the driver.
 void Agent::on(const wire::Source& m) {
   const auto found = wanted_.find(m.transfer);
   if (found == wanted_.end()) return;
@@ -107,18 +107,18 @@ void Agent::fetched(std::uint64_t transfer, bool direct, const FetchOutcome& out
   }
 }
 
-// Pinned before the cache makes room, which could be by this one.
+// The copy is pinned before the cache makes room, because it could be dropped.
 void Agent::arrived(const RunPointer& run, const CheckpointInfo& copy) {
   if (!run || run->over)
     cache_->add(copy, true);
   else if (std::filesystem::exists(store_->folder(copy)))
     begin(run, copy);
   else
-    resolve(run);  // another run's copy of the same content, and dropped since
+    resolve(run);  // another run's copy of the same content, which was dropped meanwhile
 }
 
-// `cached`: `from` is in this host's own store, where it has to stay until the run has reported: a program may read
-// it long after it has started.
+// `cached`: `from` is in this host's own store and has to stay there until the run has reported, because a program may
+// read it long after its start.
 void Agent::begin(const RunPointer& run, std::optional<CheckpointInfo> from, bool cached) {
   Launch launch = run->launch;
   launch.restore.clear();
@@ -176,7 +176,7 @@ void Agent::complete_copy(std::uint64_t transfer) {
           });
 }
 
-// Not for want of the checkpoint, which the driver has: this host cannot take it.
+// The driver has the checkpoint, but this host cannot store it.
 void Agent::give_up_copy(std::uint64_t transfer, const std::string& why) {
   arriving_.erase(transfer);
   const auto node = wanted_.extract(transfer);
@@ -192,7 +192,7 @@ void Agent::refuse_start(const RunPointer& run, const std::string& why) {
   forget(run);
 }
 
-// ---- Checkpoints, to the driver ----
+// ---- Sending checkpoints to the driver ----
 
 void Agent::offer(const RunPointer& run, const CheckpointInfo& made) {
   const std::uint64_t transfer = next_transfer_++;
@@ -223,7 +223,7 @@ void Agent::offer(const RunPointer& run, const CheckpointInfo& made) {
   } catch (const std::exception& e) { complain(made, e.what()); }
 }
 
-// Copies take turns, so that a large one does not keep the others waiting.
+// Copies take turns, so that a large one does not delay the others.
 std::optional<wire::Piece> Agent::next_whole() {
   while (!sending_.empty() && pace_->ready(channel_)) {
     Sending sending = std::move(sending_.front());
@@ -255,7 +255,7 @@ void Agent::taken(std::uint64_t transfer, bool safe) {
   if (safe) cache_->replicated(made);
   if (!safe && share_)
     asio::post(*disk_, [folder = told_folder(share_->area, transfer)] {
-      std::error_code ignored;  // it goes with the area
+      std::error_code ignored;  // it is removed with the area
       std::filesystem::remove_all(folder, ignored);
     });
   --run->copies;

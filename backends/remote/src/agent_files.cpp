@@ -1,4 +1,4 @@
-// What an agent needs on its host.
+// Preparing an agent on a host.
 #include "host_failures.hpp"
 
 #include <hypertune/remote/agent_files.hpp>
@@ -14,8 +14,8 @@
 namespace hypertune::inline v0::remote {
 namespace {
 
-// Nobody else enters the folder that is made here, unless the disk is shared with other accounts. What trials make is
-// as the account wants it, but that on such a disk the driver's account must be able to move it.
+// The folder is private, unless the disk is shared with other users. Files that trials make have the user's umask,
+// except that on a shared disk the driver's user must be able to move them.
 constexpr std::string_view start_script = R"sh(own=$(umask)
 umask "$1"
 mkdir -p -- "$2" && cd -- "$2" || exit 1
@@ -24,7 +24,7 @@ if [ "$1" = 007 ]; then umask g=rwx; fi
 shift 2
 exec "$@")sh";
 
-// What is missing would fail in every trial alike.
+// Checked now, because a missing program would make every trial fail.
 void check_needs(const HostShell& shell, const std::vector<std::string>& needs, const std::string& folder) {
   if (needs.empty()) return;
   std::vector<std::string> words{folder};

@@ -1,4 +1,4 @@
-// Agent: commands of the driver, and what the local executor says of the runs here.
+// Agent: commands of the driver, and events of the local executor.
 #include "agent_state.hpp"
 
 #include <hypertune/detail/format.hpp>
@@ -70,7 +70,9 @@ void Agent::tell(Event event) {
 void Agent::heard(Started& e) {
   if (const auto run = find(e)) {
     run->damaged.clear();
-    if (!std::exchange(run->started, true)) channel_->send(e);  // once, though it may have been repaired since
+    if (!std::exchange(run->started, true))
+      channel_->send(e);  // only once, although it may have been restarted by
+                          // repair()
   }
 }
 
@@ -99,15 +101,15 @@ void Agent::heard(Failed& e) {
   if (run && run->damaged.empty() && run->pinned && !std::filesystem::exists(store_->folder(*run->pinned)))
     run->damaged = "it vanished before it was read";
   if (run && !run->damaged.empty()) return repair(run);
-  // What ends all processes of a host, of a job or of a pod may take the trial first. If this agent is next, the host
-  // is lost, and the trial has not failed. The ranks of a group are judged together: who failed first must be told at
-  // once.
+  // A signal that ends all processes of a host, a job or a pod may reach the trial first. If the agent ends next, the
+  // host is lost and the trial has not failed. Not for groups: their failures are compared, so the first one must be
+  // reported at once.
   if (run && !run->launch.seat && e.cause.source == FailureSource::infrastructure)
     run->told_from = steady_now() + time_to_follow;
   last(e);
 }
 
-// The end of an attempt is told when all that belongs to it has been.
+// The end of an attempt is sent after its log and its checkpoints.
 void Agent::tell_end(const RunPointer& run) {
   if (!run->last || run->over || run->copies > 0 || steady_now() < run->told_from || !send_log(*run)) return;
   const wire::Message message = *std::exchange(run->last, std::nullopt);
@@ -154,7 +156,7 @@ asio::awaitable<void> Agent::follow_logs() {
   }
 }
 
-// True: all that is there has been sent.
+// Returns whether the whole log so far was sent.
 bool Agent::send_log(Run& run) {
   while (channel_->backlog() < quiet) {
     std::string text = run.log.read();

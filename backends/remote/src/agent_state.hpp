@@ -1,4 +1,4 @@
-// Agent: the local executor on one side, the stream to the driver on the other, and checkpoints between.
+// Agent: connects the local executor to the driver's stream, and transfers checkpoints between them.
 #pragma once
 
 #include "channel.hpp"
@@ -38,8 +38,8 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// One incarnation. Everything happens on the thread of run(), but for the local executor's own and for what reads or
-/// syncs whole checkpoints or waits for commands.
+/// One incarnation. Everything runs on the thread of run(), except the local executor's own threads and those that read
+/// or sync whole checkpoints or wait for commands.
 class Agent {
  public:
   Agent(const ProgramMaker& make_program, AgentOptions options)
@@ -57,16 +57,16 @@ class Agent {
  private:
   struct Run {
     Launch launch;
-    std::size_t candidate = 0;  // of launch.restore, looked at while resolving
+    std::size_t candidate = 0;  // index into launch.restore, used while resolving
     bool resolving = true, parked = false, over = false;
-    bool started = false;  // which the driver has been told
+    bool started = false;  // the driver was told that it started
     std::optional<CheckpointInfo> pinned = {};
-    std::string damaged = {};  // what it was to go on from, and how
-    int repairs = 0;           // how often that was the case
-    int copies = 0;            // checkpoints of it on their way to the driver
+    std::string damaged = {};  // the damaged checkpoint it should have continued from, and the error
+    int repairs = 0;           // number of such damages
+    int copies = 0;            // its checkpoints that are being sent to the driver
     std::optional<Continue> held = {};
-    std::optional<wire::Message> last = {};  // what ends it, once its copies and its log are sent
-    Seconds told_from = 0;                   // … and not before
+    std::optional<wire::Message> last = {};  // its final event, sent after its copies and its log
+    Seconds told_from = 0;                   // earliest time to send it
     LogTail log = {};
   };
   using RunPointer = std::shared_ptr<Run>;
@@ -79,7 +79,7 @@ class Agent {
 
   void greet();
 
-  // What does not wait until Begin has been obeyed.
+  // Messages that are handled before Begin has been carried out.
   template <class M>
   static constexpr bool comes_before_begin = std::is_same_v<M, wire::Welcome> || std::is_same_v<M, wire::Begin> ||
                                              std::is_same_v<M, wire::Share> || std::is_same_v<M, wire::Shutdown>;
@@ -125,7 +125,7 @@ class Agent {
   void on(const Stop& m);
   void on(GroupMessage& m);
 
-  // ---- Where a trial goes on from ----
+  // ---- The checkpoint that a trial continues from ----
 
   void resolve(const RunPointer& run);
   void repair(const RunPointer& run);
@@ -172,7 +172,7 @@ class Agent {
   void forget(const RunPointer& run);
   void unpin(const RunPointer& run);
 
-  // ---- Checkpoints, to the driver ----
+  // ---- Sending checkpoints to the driver ----
 
   void offer(const RunPointer& run, const CheckpointInfo& made);
   std::optional<wire::Piece> next_whole();
@@ -208,8 +208,9 @@ class Agent {
   }
 
   static constexpr int copies_ahead = 2;
-  static constexpr Seconds time_to_follow = 0.2;                 // from a trial's end from outside to this agent's
-  static constexpr std::size_t quiet = std::size_t{512} << 10U;  // of the stream: what may wait before logs do
+  static constexpr Seconds time_to_follow = 0.2;                 // from a trial's end by a signal to this agent's own
+                                                                 // end
+  static constexpr std::size_t quiet = std::size_t{512} << 10U;  // limit of the stream's backlog for sending logs
 
   const ProgramMaker& make_program_;
   AgentOptions options_;
@@ -219,7 +220,7 @@ class Agent {
   std::shared_ptr<Channel> channel_;
   Signal logs_, liveness_check_, locking_, share_told_;
   Seconds heard_ = 0;
-  double liveness_ = 60;  // until the driver says
+  double liveness_ = 60;  // until the driver sets it
   std::string host_name_ = "this host";
   std::optional<wire::Begin> begin_;
   std::deque<wire::Message> early_;
@@ -230,9 +231,9 @@ class Agent {
   struct Shared {
     std::filesystem::path root, area;
   };
-  std::optional<Shared> share_;                             // the folder that the driver has as well
-  bool shares_ = false;                                     // which it agrees to
-  std::optional<LocalCheckpointStore> in_place_, written_;  // below the one and the other
+  std::optional<Shared> share_;                             // the folder shared with the driver
+  bool shares_ = false;                                     // the driver has agreed to share it
+  std::optional<LocalCheckpointStore> in_place_, written_;  // stores below `root` and below `area`
   std::optional<CopyCache> cache_;
   std::map<RunKey, RunPointer> runs_;
   std::uint64_t next_transfer_ = 1;
@@ -240,13 +241,13 @@ class Agent {
   std::map<std::uint64_t, std::shared_ptr<IncomingCopy>> arriving_;
   std::map<std::uint64_t, std::pair<CheckpointInfo, RunPointer>> offered_;
   std::deque<Sending> sending_;
-  const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>();  // of all that is sent
+  const std::shared_ptr<TokenBucket> rate_ = std::make_shared<TokenBucket>();  // limits everything that is sent
   const std::shared_ptr<Pace> pace_ = std::make_shared<Pace>(io_, rate_);
   std::shared_ptr<Tunnel> tunnel_;
   std::optional<CheckpointExchange> exchange_;
   std::stop_source stop_fetches_;
   JobThreads fetches_;
-  HostUsage usage_;  // of the helper's thread
+  HostUsage usage_;  // used only on the helper's thread
   std::atomic<bool> stopping_{false};
   std::optional<asio::thread_pool> disk_, helper_;
 };

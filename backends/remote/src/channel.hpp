@@ -44,11 +44,11 @@ using hypertune::detail::Descriptor;
 
 inline Seconds steady_now() { return hypertune::detail::steady_seconds(); }
 
-/// The last moment up to `at` of a grid that all share: timers of a thousand hosts that need not be exact expire
-/// together, and wake the thread a few times instead of a thousand times.
+/// The last multiple of `grid` not after `at`. Timers that need not be exact expire together this way, so that the
+/// timers of a thousand hosts wake the thread a few times instead of a thousand times.
 inline Seconds on_grid(Seconds at, double grid) { return std::floor(at / grid) * grid; }
 
-/// What a coroutine waits for and another one, on the same thread, raises. A raise that comes first is not lost.
+/// An event that one coroutine waits for and another one on the same thread raises. An early raise() is not lost.
 class Signal {
  public:
   explicit Signal(asio::io_context& io) : timer_(io) {}
@@ -56,7 +56,7 @@ class Signal {
     raised_ = true;
     timer_.cancel();
   }
-  /// Returns at a raise(), or after `seconds` (negative: never).
+  /// Returns after a raise(), or after `seconds` (negative: no timeout).
   asio::awaitable<void> wait(double seconds = -1) {
     if (!raised_) {
       if (seconds < 0)
@@ -75,23 +75,23 @@ class Signal {
   bool raised_ = false;
 };
 
-/// Used on the io_context's one thread. Lives from open() until its stream ends or close().
+/// Must be used on the io_context's one thread. Lives from open() until its stream ends or close().
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
   static constexpr const char* closed_by_peer = "the connection was closed";
-  static constexpr std::size_t max_waiting = std::size_t{256} << 20U;  ///< bytes, until the peer is given up
+  static constexpr std::size_t max_waiting = std::size_t{256} << 20U;  ///< unsent bytes at which the peer is given up
   struct Handlers {
-    /// May throw an Error: the channel ends with it.
+    /// Called for each message. If it throws an Error, the channel ends with it.
     std::function<void(wire::Message)> message;
     std::function<void()> heard = [] {};
-    /// The next Piece or StreamPiece to send, where there is one. Of a StreamPiece that comes, who takes it says when
-    /// it is consumed().
+    /// Returns the next Piece or StreamPiece to send, if there is one. (The receiver of a StreamPiece calls
+    /// consumed().)
     std::function<std::optional<wire::Message>()> piece = [] { return std::nullopt; };
-    /// The stream has ended, and why; once, and not after close().
+    /// Called once when the stream has ended, with the reason; not after close().
     std::function<void(const std::string& why)> ended;
   };
 
-  /// `banner`: the peer is an agent, whose banner comes first.
+  /// `banner`: the peer is an agent, which sends its banner first.
   Channel(asio::io_context& io, Descriptor in, Descriptor out, bool banner)
       : io_(io),
         watch_(asio::use_service<DescriptorWatch>(io)),
@@ -107,7 +107,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
       asio::post(io_, [self, why = why(errno)] { self->end(why); });
     flush_soon();
   }
-  /// Sends a sign of life every `seconds` from now on.
+  /// Sends a heartbeat every `seconds` from now on.
   void beat(double seconds) {
     interval_ = seconds;
     if (!std::exchange(beating_, true)) asio::co_spawn(io_, beat_loop(shared_from_this()), asio::detached);
@@ -121,9 +121,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
     flush_soon();
   }
   void send_banner() { waiting_ += wire::banner; }
-  /// There may be a Piece to send.
+  /// Handlers::piece may have a new Piece.
   void poke() { flush_soon(); }
-  /// So many bytes of pieces are not held any more: the peer may send as many again.
+  /// This many bytes of pieces are no longer held, so the peer may send as many again.
   void consumed(std::size_t bytes) {
     consumed_ += bytes;
     held_ -= std::min(bytes, held_);
@@ -132,24 +132,24 @@ class Channel : public std::enable_shared_from_this<Channel> {
       consumed_ = 0;
     }
   }
-  /// Bytes that the stream has not taken yet.
+  /// Bytes not yet written to the stream.
   std::size_t backlog() const { return waiting_.size() + sending_.size() - sent_; }
   bool closed() const { return closed_; }
-  /// What the host printed before its agent's banner.
+  /// The host's output before the agent's banner.
   const std::string& preamble() const { return banner_.preamble(); }
 
-  /// Ends it from this side; what waits to be sent is dropped.
+  /// Closes the channel; unsent data is dropped.
   void close() {
     if (std::exchange(closed_, true)) return;
-    const auto self = shared_from_this();  // what is watched has the others
+    const auto self = shared_from_this();  // the watch holds the other references
     watch_.remove(in_.get());
     if (blocked_) watch_.remove(out_.get());
     in_ = Descriptor();
     out_ = Descriptor();
     beat_.raise();
-    handlers_.reset();  // one of them that runs now is held by who calls it
+    handlers_.reset();  // a running handler is kept alive by its caller
   }
-  /// Ends it once everything that waits has been sent.
+  /// Closes the channel after all pending data has been sent.
   void close_when_sent() {
     closing_ = true;
     flush_soon();
@@ -157,7 +157,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
  private:
   static std::string why(int error) { return std::generic_category().message(error); }
-  // Closed when a program is started, and never waited for within a call.
+  // Duplicates a descriptor, with close-on-exec and non-blocking.
   static Descriptor own(Descriptor given) {
     Descriptor fd(::fcntl(given.get(), F_DUPFD_CLOEXEC, 0));
     const int flags = fd ? ::fcntl(fd.get(), F_GETFL) : -1;
@@ -173,7 +173,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     handlers->ended(why);
   }
 
-  // What is there, but no more than lets others have their turn: what is left is told again.
+  // Reads a limited amount, so that others have their turn; the rest is reported again.
   void read() {
     std::array<char, 65536> bytes;
     for (int i = 0; i < 4 && !closed_; ++i) {
@@ -213,7 +213,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     } catch (const std::exception& e) { end(e.what()); }
   }
 
-  // What is sent within one turn of the thread goes by one call of the system.
+  // Combines everything sent within one turn of the thread into one system call.
   void flush_soon() {
     if (closed_ || blocked_ || std::exchange(flushing_, true)) return;
     asio::post(io_, [self = shared_from_this()] {
@@ -228,16 +228,16 @@ class Channel : public std::enable_shared_from_this<Channel> {
         if (!more()) return;
         sending_.swap(waiting_);
       }
-      if (write() && more()) flush_soon();  // others have their turn first
+      if (write() && more()) flush_soon();  // give others their turn first
     } catch (const std::exception& e) { end(e.what()); }
   }
-  // Whether there is something to send next; if not, and it was to be closed then, it is.
+  // Whether there is more to send. If not, and the channel should close then, closes it.
   bool more() {
     if (!waiting_.empty() || next_piece()) return true;
     if (closing_) close();
     return false;
   }
-  // False: not all of it could be sent now.
+  // Returns false if not everything could be written now.
   bool write() {
     while (!closed_ && sent_ < sending_.size()) {
       const ssize_t n = ::write(out_.get(), sending_.data() + sent_, sending_.size() - sent_);
@@ -264,7 +264,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     flush();
   }
 
-  // Pieces go when nothing else waits, and only as far as the peer has consumed.
+  // Pieces are sent only when nothing else waits, and within the peer's window.
   bool next_piece() {
     if (closing_ || under_way_ + wire::piece_size > wire::window) return false;
     const auto handlers = handlers_;
@@ -275,7 +275,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     wire::append(waiting_, *piece);
     return true;
   }
-  // Whatever the peer does, no more than a window of it is held here.
+  // Enforces that at most one window of the peer's bytes is held here.
   void hold(std::size_t bytes) {
     held_ += bytes;
     if (held_ > wire::window) fail(Errc::protocol, "more bytes of checkpoints than were credited");
@@ -283,7 +283,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   static asio::awaitable<void> beat_loop(std::shared_ptr<Channel> self) {
     for (std::uint64_t number = 1; !self->closed_; ++number) {
-      // Where the stream is stuck, signs of life would only pile up.
+      // If the stream is stuck, heartbeats would only pile up.
       if (self->waiting_.empty()) self->send(wire::Heartbeat{number});
       const Seconds now = steady_now();
       const double pause = on_grid(now + self->interval_, std::min(0.05, self->interval_ / 8)) - now;
@@ -291,7 +291,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     }
   }
 
-  static constexpr std::size_t most_kept = 16384;  // bytes of memory that nothing is in
+  static constexpr std::size_t most_kept = 16384;  // maximum bytes of unused memory that are kept
 
   asio::io_context& io_;
   DescriptorWatch& watch_;
@@ -302,10 +302,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   FrameDecoder decoder_{wire::message_types};
   std::shared_ptr<const Handlers> handlers_;
   std::string waiting_, sending_;
-  std::size_t sent_ = 0;  // of what is being sent
+  std::size_t sent_ = 0;  // bytes already written of sending_
   std::size_t under_way_ = 0, consumed_ = 0, held_ = 0;
   double interval_ = 1;
-  bool flushing_ = false, blocked_ = false;  // it is to be sent soon; once the stream takes more
+  bool flushing_ = false, blocked_ = false;  // a flush is posted; waiting until the stream is writable
   bool beating_ = false, closing_ = false, closed_ = false;
 };
 

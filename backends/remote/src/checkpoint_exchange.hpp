@@ -1,4 +1,4 @@
-// CheckpointExchange: checkpoints given and fetched by content, where hypertune::transfer is there.
+// CheckpointExchange: serving and fetching checkpoints by content, if hypertune::transfer is available.
 #pragma once
 
 #include "tunnel.hpp"
@@ -24,19 +24,19 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// What became of a fetch: either is there.
+/// The result of a fetch: a report or an error.
 struct FetchOutcome {
   std::optional<FetchReport> report;
   std::string error;
-  std::vector<std::string> without;  // who could not give it
+  std::vector<std::string> without;  // peers that could not provide it
 };
 
 #ifdef HYPERTUNE_REMOTE_TRANSFER
 
 inline constexpr bool can_exchange = true;
 
-/// This machine's address in a network like "10.1.0.0/16"; without one, that which it is known by. Error of kind
-/// `usage` if there is none.
+/// This machine's address in a network like "10.1.0.0/16". Without a network: `known`, HYPERTUNE_HOST_ADDRESS or
+/// loopback. Error of kind `usage` if there is none.
 inline std::string own_address(const std::string& network, const std::string& known) {
   if (network.empty()) {
     if (!known.empty()) return known;
@@ -49,10 +49,10 @@ inline std::string own_address(const std::string& network, const std::string& kn
   fail(Errc::usage, "no address of this machine is in the network {}", network);
 }
 
-/// One side of it: the server of a store, and fetches into it. Members are thread-safe.
+/// One side of an exchange: a server of a store, and fetches into it. Members are thread-safe.
 class CheckpointExchange {
  public:
-  /// Begins to serve, to peers behind tunnels alone.
+  /// Starts serving, only to peers behind tunnels.
   CheckpointExchange(const LocalCheckpointStore& store, const std::string& token, std::shared_ptr<TokenBucket> rate)
       : store_(store),
         token_(token),
@@ -63,7 +63,7 @@ class CheckpointExchange {
                  .shared_rate = rate_,
                  .stop_grace = std::chrono::milliseconds(0)}) {}
 
-  /// Lets other hosts in as well. Returns the endpoint for them. Error if the address is not to be had.
+  /// Also accepts other hosts. Returns the endpoint for them. Throws an Error if the address is not available.
   std::string listen(const std::string& network, std::uint16_t port, const std::string& known) {
     direct_ = std::make_unique<CheckpointServer>(
         CheckpointServerOptions{.stores = {store_},
@@ -78,19 +78,19 @@ class CheckpointExchange {
   /// For Tunnel::accept().
   void serve(int socket) { server_.serve(socket); }
 
-  /// From the other side of a tunnel.
+  /// Fetches from the other side of a tunnel.
   FetchReport fetch(const std::shared_ptr<Tunnel>& tunnel, const std::string& name, const CheckpointInfo& info,
                     std::stop_token stop) {
     Endpoint from;
     from.address = Connector{.connect = [tunnel] { return tunnel->connect(); }, .name = name};
     from.token = token_;
     FetchOptions options;
-    options.streams = 1;  // they would share the one connection
+    options.streams = 1;  // several would share the one connection
     options.retries = 2;
-    options.stall_timeout = std::chrono::minutes(5);  // a connection that is lost is noticed by its heartbeat
+    options.stall_timeout = std::chrono::minutes(5);  // a lost connection is detected by its heartbeat
     return fetch_checkpoint(from, info, store_, options, std::move(stop));
   }
-  /// From another host.
+  /// Fetches directly from another host.
   FetchReport fetch(const std::string& endpoint, const std::string& content_id, const CheckpointInfo& info,
                     std::stop_token stop) {
     Endpoint from = Endpoint::parse(endpoint);
@@ -99,7 +99,7 @@ class CheckpointExchange {
     FetchOptions options;
     options.retries = 2;
     options.connect_timeout = std::chrono::seconds(3);
-    options.stall_timeout = std::chrono::seconds(5);  // there is another way
+    options.stall_timeout = std::chrono::seconds(5);  // there is an alternative source
     options.content_id = content_id;
     return fetch_checkpoint(from, info, store_, options, std::move(stop));
   }
@@ -127,7 +127,7 @@ class CheckpointExchange {
 
 inline constexpr bool can_exchange = false;
 
-/// Without the library: never made, as neither side says that it can.
+/// Without the library; never constructed, because neither side announces that it can exchange.
 class CheckpointExchange {
  public:
   CheckpointExchange(const LocalCheckpointStore&, const std::string&, const std::shared_ptr<TokenBucket>&) { absent(); }

@@ -1,4 +1,4 @@
-// Copies of checkpoints on their way through a stream: files cut into pieces, and put together again.
+// Copies of checkpoints sent through a stream: files are split into pieces and reassembled.
 #pragma once
 
 #include "host_protocol.hpp"
@@ -25,10 +25,10 @@ namespace hypertune::inline v0::remote::detail {
 
 using hypertune::detail::Descriptor;
 
-/// A sealed checkpoint that is read piece by piece. Nothing of it is held.
+/// Reads a sealed checkpoint piece by piece. Only one piece is in memory at a time.
 class OutgoingCopy {
  public:
-  /// Error of kind `corrupt` or `io` if it cannot be read.
+  /// Error of kind `corrupt` or `io` if the checkpoint cannot be read.
   OutgoingCopy(LocalCheckpointStore& store, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
       : OutgoingCopy(store.folder(info), info, transfer, attempt) {}
   OutgoingCopy(std::filesystem::path folder, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
@@ -50,8 +50,8 @@ class OutgoingCopy {
   const wire::Offer& offer() const { return offer_; }
   bool done() const { return at_ == offer_.files.size(); }
 
-  /// The next piece, of at most `longest` bytes; nullopt: there is none left. Error of kind `io` or `corrupt` if a file
-  /// is not as it was.
+  /// The next piece, of at most `max_size` bytes; nullopt: none is left. Error of kind `io` or `corrupt` if a file
+  /// cannot be read or has become shorter.
   std::optional<wire::Piece> next(std::size_t max_size = wire::piece_size) {
     while (!done() && offset_ == offer_.files[at_].size) {
       file_ = Descriptor();
@@ -80,10 +80,10 @@ class OutgoingCopy {
   std::uint64_t offset_ = 0;
 };
 
-/// A checkpoint that arrives piece by piece, into a folder aside. What does not become whole is removed.
+/// Receives a checkpoint piece by piece into a temporary folder, which is removed if the checkpoint stays incomplete.
 class IncomingCopy {
  public:
-  /// `bound`: bytes that it may have in all. Error if the offer is none that a checkpoint can be.
+  /// `bound`: maximum total bytes. Throws an Error if the offer cannot be a checkpoint.
   IncomingCopy(LocalCheckpointStore& store, wire::Offer offer, std::uint64_t bound = std::uint64_t{1} << 42U)
       : store_(&store), offer_(std::move(offer)) {
     std::uint64_t bytes = 0;
@@ -106,10 +106,10 @@ class IncomingCopy {
     if (!writer_) return;
     try {
       store_->discard(*writer_);
-    } catch (const std::exception&) {}  // recover() does it later
+    } catch (const std::exception&) {}  // recover() removes it later
   }
 
-  /// Error of kind `protocol` for bytes that belong to no file, `io` where the disk refuses.
+  /// Error of kind `protocol` for bytes that belong to no file, `io` for errors of the disk.
   void add(std::string_view bytes) {
     while (!bytes.empty()) {
       if (complete()) fail(Errc::protocol, "more bytes than the checkpoint has");
@@ -128,7 +128,8 @@ class IncomingCopy {
   bool complete() const { return at_ == offer_.files.size(); }
   const wire::Offer& offer() const { return offer_; }
 
-  /// Seals it, which reads all of it again; any thread. Error of kind `corrupt` if it is not what was offered.
+  /// Seals the checkpoint, which reads it again. May be called from any thread. Error of kind `corrupt` if the digest
+  /// is not the offered one.
   CheckpointInfo seal() {
     file_ = Descriptor();
     CheckpointWriter writer = std::move(*writer_);
@@ -159,7 +160,7 @@ class IncomingCopy {
   std::uint64_t left_ = 0;
 };
 
-/// Another checkpoint of the same content, with files of its own.
+/// Makes another checkpoint of the same content, with its own files.
 inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInfo& info) {
   OutgoingCopy from(store, info, 0, 0);
   IncomingCopy to(store, from.offer());
@@ -167,7 +168,7 @@ inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInf
   return to.seal();
 }
 
-/// The sealed checkpoint of this content that `store` has, whatever its name there.
+/// The sealed checkpoint in `store` with the same content, under any name.
 inline std::optional<CheckpointInfo> find_copy(LocalCheckpointStore& store, const CheckpointInfo& wanted) {
   for (auto& held : store.list(wanted.trial))
     if (held.steps == wanted.steps && held.digest == wanted.digest) return std::move(held);

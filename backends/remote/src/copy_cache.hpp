@@ -11,9 +11,9 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// What a trial may go on from without a copy through the network: the newest checkpoints of each, bounded in bytes.
-/// Nothing is dropped that the driver does not have, or that a trial goes on from which has not shown yet that it has
-/// read it.
+/// Keeps the newest checkpoints of each trial, so that the trial can continue without a copy through the network;
+/// bounded in bytes. A checkpoint is not dropped before the driver has it, or while a trial that continues from it may
+/// not have read it.
 class CopyCache {
  public:
   CopyCache(LocalCheckpointStore store, std::uint64_t bytes) : store_(std::move(store)), limit_(bytes) {}
@@ -26,7 +26,7 @@ class CopyCache {
     if (Held* held = find(info)) held->replicated = true;
     trim(info.trial);
   }
-  /// Also one that it has not heard of: an earlier incarnation's, or one that has come just now.
+  /// Also for a checkpoint that is not in the cache: of an earlier incarnation, or just arrived.
   void pin(const CheckpointInfo& info) {
     if (Held* held = find(info))
       ++held->pins;
@@ -38,7 +38,7 @@ class CopyCache {
     trim(info.trial);
     std::erase_if(held_, [&](const Held& held) { return held.forgotten && held.info == info && drop(held); });
   }
-  /// The trial will not go on here. What another one is still to read of it goes when that has.
+  /// The trial will not continue here. Checkpoints that another trial still has to read are dropped after that.
   void forget(TrialId trial) {
     std::erase_if(held_, [&](const Held& held) { return held.info.trial == trial && drop(held); });
     for (Held& held : held_)
@@ -58,12 +58,12 @@ class CopyCache {
     const auto found = std::find_if(held_.begin(), held_.end(), [&](const Held& held) { return held.info == info; });
     return found == held_.end() ? nullptr : &*found;
   }
-  // Whether it is gone.
+  // Returns whether the checkpoint was dropped.
   bool drop(const Held& held) {
     if (!held.replicated || held.pins > 0) return false;
     try {
       store_.drop(held.info);
-    } catch (const std::exception&) {}  // it takes room, no more
+    } catch (const std::exception&) {}  // it only takes up space
     return true;
   }
   void trim(TrialId trial) {
@@ -81,7 +81,7 @@ class CopyCache {
 
   LocalCheckpointStore store_;
   std::uint64_t limit_;
-  std::vector<Held> held_;  // in the order of their arrival
+  std::vector<Held> held_;  // in order of arrival
 };
 
 }  // namespace hypertune::inline v0::remote::detail

@@ -1,4 +1,4 @@
-// DescriptorWatch: which of many descriptors are ready, by one wait of the io_context for all of them.
+// DescriptorWatch: waits for many descriptors with one wait of the io_context.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -21,9 +21,9 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// Of an io_context with one thread (asio::use_service); used on that thread. A wait of Asio's own for a descriptor
-/// costs a system call and a completion each time; here both are shared by all that are ready at once, and who waits
-/// needs no buffer.
+/// A service of an io_context with one thread (asio::use_service); must be used on that thread. With Asio, each wait
+/// for a descriptor costs a system call and a completion; here, all descriptors that are ready at once share one.
+/// Waiting needs no buffer.
 class DescriptorWatch : public boost::asio::execution_context::service {
  public:
   using key_type = DescriptorWatch;
@@ -32,8 +32,9 @@ class DescriptorWatch : public boost::asio::execution_context::service {
   explicit DescriptorWatch(boost::asio::io_context& io)
       : service(io), epoll_(io, ::epoll_create1(EPOLL_CLOEXEC)), fd_(epoll_.native_handle()) {}
 
-  /// Calls `ready` whenever `events` (EPOLLIN, EPOLLOUT) are there, an end or an error, until remove(fd), which comes
-  /// before `fd` is closed. False, with errno: it cannot be waited for.
+  /// Calls `ready` whenever `events` (EPOLLIN, EPOLLOUT), the end of the stream or an error are pending, until
+  /// remove(fd), which must come before `fd` is closed. Returns false and sets errno if the descriptor cannot be
+  /// watched.
   bool add(int fd, std::uint32_t events, std::function<void()> ready) {
     epoll_event event{};
     event.events = events;
@@ -43,12 +44,12 @@ class DescriptorWatch : public boost::asio::execution_context::service {
     wait();
     return true;
   }
-  /// May be called by what is ready. Without descriptors the io_context has nothing to do here.
+  /// May be called from `ready`. Without descriptors, the io_context has no pending work here.
   void remove(int fd) {
     const auto found = ready_.find(fd);
     if (found == ready_.end()) return;
     ::epoll_ctl(fd_, EPOLL_CTL_DEL, fd, nullptr);
-    const auto held = std::move(found->second);  // what goes with it may come here again
+    const auto held = std::move(found->second);  // its destruction may call remove() again
     ready_.erase(found);
     if (ready_.empty()) epoll_.cancel();
   }
@@ -69,13 +70,13 @@ class DescriptorWatch : public boost::asio::execution_context::service {
       wait();
     });
   }
-  // Level-triggered: what is left for later is told again.
+  // Level-triggered: what is not handled now is reported again.
   void look() {
     std::array<epoll_event, 64> events;
     const int count = ::epoll_wait(fd_, events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i) {
       const auto found = ready_.find(events[static_cast<std::size_t>(i)].data.fd);
-      if (found == ready_.end()) continue;  // removed by one before it
+      if (found == ready_.end()) continue;  // removed by an earlier handler
       const auto held = found->second;
       (*held)();
     }

@@ -1,4 +1,4 @@
-// CommandDialer: the local end of an agent, a command with pipes to its standard streams.
+// CommandDialer: starts an agent as a command with pipes to its standard streams.
 #include <hypertune/error.hpp>
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/remote/detail/printed.hpp>

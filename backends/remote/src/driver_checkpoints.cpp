@@ -1,4 +1,4 @@
-// DriverCheckpoints: what was offered is taken, what is wanted is given.
+// DriverCheckpoints: taking checkpoints from hosts.
 #include "driver_checkpoints.hpp"
 
 #include <hypertune/detail/format.hpp>
@@ -78,7 +78,7 @@ void DriverCheckpoints::reset() {
 
 // ---- From a host ----
 
-// An agent holds a trial back whose checkpoints are not taken as fast as it saves.
+// An agent holds a trial back if its checkpoints are not taken as fast as it saves, so more offers are an error.
 template <class Offers, class P>
 void DriverCheckpoints::require_few(const Offers& offers, TrialId trial, const P& offer_of) {
   const auto same =
@@ -123,7 +123,7 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
   complete(link, connection, m.transfer);
 }
 
-// Whether a host has the folder that is said to be shared, the disk is asked: what may take some time.
+// The check reads the supposedly shared disk, which may take some time.
 void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof) {
   if (!shared_ || connection->area.empty()) fail(Errc::protocol, "a Proof that was not asked for");
   asio::post(*slow_, [this, link, connection, proof, area = connection->area] {
@@ -147,7 +147,7 @@ void DriverCheckpoints::on(const LinkPointer&, const ConnectionPointer& connecti
   if (around_.options.direct) connection->endpoint = m.endpoint;
 }
 
-// A checkpoint counts once it is sealed here.
+// A checkpoint is valid once it is sealed here.
 void DriverCheckpoints::complete(const LinkPointer& link, const ConnectionPointer& connection, std::uint64_t transfer) {
   const auto copy = connection->arriving.at(transfer);
   if (!copy->complete()) return;
@@ -173,7 +173,8 @@ void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& c
                              const std::optional<CheckpointInfo>& sealed, const std::string& error) {
   const bool counts = !connection->over && link->has(offer.info.trial, offer.attempt);
   if (sealed && !counts) {
-    const bool mine = fetching_.insert(sealed->trial).second;  // its like would be found here before it is gone
+    const bool mine = fetching_.insert(sealed->trial).second;  // an equal one must not be found here before it is
+                                                               // dropped
     asio::post(*disk_, [this, store = *store_, info = *sealed, mine]() mutable {
       try {
         store.drop(info);
@@ -192,7 +193,7 @@ void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& c
   around_.emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
   connection->channel->send(wire::Taken{offer.transfer, error});
 }
-// The driver could not take a checkpoint: host and Tuner are told.
+// The driver could not take a checkpoint: reports it to the host and the Tuner.
 void DriverCheckpoints::lose(const ConnectionPointer& connection, std::uint64_t transfer, const CheckpointInfo& info,
                              const std::string& why) {
   around_.emit(SaveFailed{info.trial, info.steps, why});
@@ -210,7 +211,7 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
     } catch (const std::exception& e) { error = e.what(); }
     asio::post(around_.io, [this, link, connection, offer, sealed, error] {
       if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
-      connection->taking.pop_front();                // they are taken in turn
+      connection->taking.pop_front();                // they are taken in order
       if (sealed) {
         link->account.shared += sealed->bytes;
         around_.publish(*link);
@@ -220,8 +221,9 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
   });
 }
 
-// Begins what can begin of what a host offers by content: a few at once of each, so that none waits for the links of
-// others, unless very many do that; of a trial one after the other, as each has much in common with the one before.
+// Starts possible fetches of a host's offers: a few at once per host, so that no host waits for the links of others
+// unless very many fetch. Per trial one after the other, because each checkpoint shares much content with the previous
+// one.
 void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPointer& connection) {
   auto& offered = connection->offered;
   if (around_.closing.stop_requested()) return;
@@ -242,12 +244,12 @@ void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPoin
       std::optional<CheckpointInfo> here;
       try {
         auto report = exchange_->fetch(tunnel, name, offer.info, stop);
-        // Another checkpoint of the same content is a checkpoint of its own: each is dropped by itself.
+        // Equal content, but a separate checkpoint: each one is dropped separately.
         if (report.was_here) report.checkpoint = duplicate(store, report.checkpoint);
         here = report.checkpoint;
         outcome->report = std::move(report);
       } catch (const std::exception& e) { outcome->error = e.what(); }
-      asio::post(around_.io, std::move(done));  // what it holds goes where it is used
+      asio::post(around_.io, std::move(done));  // its references are released on the io_context's thread
       if (here && around_.options.direct) identify(*here);
     };
     try {

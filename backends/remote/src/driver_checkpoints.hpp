@@ -1,4 +1,4 @@
-// DriverCheckpoints: the driver's part in how checkpoints travel: what hosts offer is taken, what they want is given.
+// DriverCheckpoints: the driver's part of checkpoint transfers: takes what hosts offer, provides what they want.
 #pragma once
 
 #include "checkpoint_exchange.hpp"
@@ -25,40 +25,41 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// Used on the io_context's one thread, but for join() and reset(), which come when that has ended.
+/// Must be used on the io_context's one thread, except join() and reset(), which are called after that thread has
+/// ended.
 class DriverCheckpoints {
  public:
-  /// What it has of the executor. All of it outlives this.
+  /// References to parts of the executor. All must outlive this object.
   struct Surroundings {
     asio::io_context& io;
     const std::vector<LinkPointer>& links;
     const CheckpointTransfer& options;
     std::stop_token closing;
     std::function<void(Event)> emit;
-    std::function<void(Link&)> publish;  ///< the account of a host has changed
+    std::function<void(Link&)> publish;  ///< called when the account of a host has changed
   };
 
   explicit DriverCheckpoints(Surroundings around)
       : around_(std::move(around)), rate_(std::make_shared<TokenBucket>(around_.options.rate_limit)) {}
 
-  /// `slow`: threads for what asks a shared folder.
+  /// `slow`: threads for accesses to a shared folder.
   void begin(asio::thread_pool& slow) {
     slow_ = &slow;
     disk_.emplace(1);
   }
-  /// `directory`: the experiment's.
+  /// `directory`: the experiment's folder.
   void start(const std::filesystem::path& directory, std::optional<SharedFolder> folder);
 
-  /// A connection begins: what its agent is told of checkpoints.
+  /// A connection begins: adds the settings for checkpoints to its Begin message.
   void introduce(const LinkPointer& link, wire::Begin& begin);
-  /// It has ended.
+  /// The connection has ended.
   void close(const ConnectionPointer& connection);
-  /// A trial is to run on a host.
+  /// A trial is about to run on a host.
   void launching(TrialId trial);
-  /// It will not go on.
+  /// The trial will not continue.
   void ended(TrialId trial);
 
-  /// The next piece of a copy that goes whole.
+  /// The next piece of a copy that is sent through the stream.
   std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
   std::shared_ptr<Pace> new_pace() { return std::make_shared<Pace>(around_.io, rate_); }
 
@@ -70,19 +71,19 @@ class DriverCheckpoints {
   void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Serving& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Fetched& m);
 
-  /// Ends what fetches and serves, and waits for it.
+  /// Stops the fetches and the server, and waits for their end.
   void stop();
   void join() { disk_->join(); }
-  /// Forgets the experiment.
+  /// Resets the state for the next experiment.
   void reset();
 
  private:
-  static constexpr int fetches_at_once = 8;       // of one host
-  static constexpr int max_fetches = 64;          // of all: each has a thread
-  static constexpr std::size_t max_held = 256;    // checkpoints of a host that are known to be there
-  static constexpr std::size_t max_known = 4096;  // content_ids_
-  static constexpr int max_offered = 64;          // of a trial, not taken yet
-  static constexpr int max_wishes = 100;          // of an attempt, for what it is to go on from
+  static constexpr int fetches_at_once = 8;       // per host
+  static constexpr int max_fetches = 64;          // in total; each has a thread
+  static constexpr std::size_t max_held = 256;    // known checkpoints per host
+  static constexpr std::size_t max_known = 4096;  // entries of content_ids_
+  static constexpr int max_offered = 64;          // pending offers per trial
+  static constexpr int max_wishes = 100;          // requests of an attempt for the checkpoint it continues from
 
   template <class Offers, class P>
   static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
@@ -105,18 +106,18 @@ class DriverCheckpoints {
 
   const Surroundings around_;
   asio::thread_pool* slow_ = nullptr;
-  std::optional<asio::thread_pool> disk_;  // one thread: in the order of what is asked of it
+  std::optional<asio::thread_pool> disk_;  // one thread, so that jobs run in order
   std::optional<LocalCheckpointStore> store_;
   std::optional<CheckpointExchange> exchange_;
   std::string token_;
   const std::shared_ptr<TokenBucket> rate_;
   std::optional<SharedFolder> shared_;
-  std::map<std::string, std::string> content_ids_;  // by digest: those that have been computed
+  std::map<std::string, std::string> content_ids_;  // by digest; only computed ones
   std::stop_source stop_identifying_;
   JobThreads fetches_;
   int fetching_now_ = 0;
-  std::size_t turn_ = 0;        // whose it is to fetch next
-  std::set<TrialId> fetching_;  // of which a checkpoint arrives by content, or is being dropped: one at a time
+  std::size_t turn_ = 0;        // whose turn it is to fetch next
+  std::set<TrialId> fetching_;  // trials with a checkpoint that is being fetched or dropped; one at a time
 };
 
 }  // namespace hypertune::inline v0::remote::detail

@@ -1,4 +1,4 @@
-// DriverCheckpoints: what hosts want is given, by the driver or by other hosts.
+// DriverCheckpoints: providing checkpoints to hosts, by the driver or by other hosts.
 #include "driver_checkpoints.hpp"
 
 #include <boost/asio/post.hpp>
@@ -30,7 +30,7 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
     close_wish(connection, m.transfer);
     if (around_.options.direct && !content_ids_.contains(info.digest)) try {
         fetches_.run([this, info] { identify(info); });
-      } catch (const std::exception&) {}  // then hosts have to trust each other
+      } catch (const std::exception&) {}  // without an id, hosts trust each other
   }
   (m.direct ? link->account.direct : link->account.received) += m.moved;
   link->account.reused += m.reused;
@@ -54,8 +54,8 @@ std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer
   return std::nullopt;
 }
 
-// Other hosts need not trust the one that they get a checkpoint from: they learn what names its content. On a thread
-// that may block.
+// Computes the id of a checkpoint's content, with which hosts can verify a checkpoint from another host. Called on a
+// thread that may block.
 void DriverCheckpoints::identify(const CheckpointInfo& info) {
   try {
     const std::string id = exchange_->content_id(info, stop_identifying_.get_token());
@@ -63,10 +63,10 @@ void DriverCheckpoints::identify(const CheckpointInfo& info) {
       if (content_ids_.size() >= max_known) content_ids_.erase(content_ids_.begin());
       content_ids_[digest] = id;
     });
-  } catch (const std::exception&) {}  // it has been dropped since, or the run ends
+  } catch (const std::exception&) {}  // it has been dropped, or the run ends
 }
 
-// It has made the checkpoint, or fetched it: others may get it there.
+// The host has made or fetched the checkpoint, so others may fetch it from there.
 void DriverCheckpoints::note_holder(const ConnectionPointer& connection, const CheckpointInfo& info) {
   auto& holds = connection->holds;
   if (std::find(holds.begin(), holds.end(), info.digest) != holds.end()) return;
@@ -74,7 +74,7 @@ void DriverCheckpoints::note_holder(const ConnectionPointer& connection, const C
   if (holds.size() > max_held) holds.pop_front();
 }
 
-// These did not give it: they have dropped it, or theirs is damaged.
+// These hosts could not provide the checkpoint: they have dropped it, or it is damaged.
 void DriverCheckpoints::note_without(const std::string& digest, const std::vector<std::string>& endpoints) {
   for (const auto& other : around_.links) {
     if (!other->connection) continue;
@@ -83,7 +83,7 @@ void DriverCheckpoints::note_without(const std::string& digest, const std::vecto
   }
 }
 
-// Other hosts that have it, where these may be asked; who gives to the fewest comes first.
+// Other hosts that have the checkpoint and can be asked, those with the fewest current transfers first.
 wire::Source DriverCheckpoints::source_of(const LinkPointer& link, const ConnectionPointer& connection,
                                           const wire::Want& wanted) {
   wire::Source source{.transfer = wanted.transfer};

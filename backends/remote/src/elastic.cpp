@@ -1,4 +1,4 @@
-// Workers that follow the queue of trials.
+// ElasticExecutor: workers that follow the queue of trials.
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
@@ -28,7 +28,7 @@ namespace detail {
 
 using hypertune::detail::steady_seconds;
 
-// Before a worker is asked for in vain.
+// Fails before a worker is requested in vain.
 void require_room(const ElasticPlan& plan, const Resources& each) {
   constexpr double slack = 1e-9;
   const auto require = [&](const char* what, const char* resource, double needs, const auto& amount) {
@@ -46,7 +46,7 @@ void require_room(const ElasticPlan& plan, const Resources& each) {
   require("bytes of memory", "memory", static_cast<double>(each.memory), [](const Resources& r) { return r.memory; });
 }
 
-/// One experiment. A thread of it decides who is asked for and who ends, and lets the backend look.
+/// One experiment. One of its threads decides which workers are requested or ended, and calls the backend's look().
 class ElasticRun final : public ElasticWorkers {
  public:
   ElasticRun(ElasticExperiment experiment, const Workload& workload)
@@ -55,14 +55,14 @@ class ElasticRun final : public ElasticWorkers {
         notices_(std::move(experiment.notices)) {
     if (!notices_) notices_ = std::make_shared<Notices>(said_by({}, workload.quiet, "hypertune: "));
     if (plan_.workers.empty()) fail(Errc::usage, "there is no {}", plan_.kind);
-    if (workload.trials == 0) return;  // nothing is left to do
+    if (workload.trials == 0) return;  // nothing to do
     require_room(plan_, workload.each);
-    // As many as a trial can use are asked for; it begins with as many as it needs.
+    // Workers are requested for the maximum size of a trial, although it can start with its minimum.
     Workload asked = workload;
     asked.workers = workload.most_workers;
     tracker_ = std::make_shared<DemandTracker>(asked);
     const int count = static_cast<int>(plan_.workers.size());
-    // Where all is decided in order there are as many places from the start on.
+    // If trials are decided in order, the number of workers is constant from the start.
     ordered_ = workload.ordered;
     all_ = plan_.keep_all || ordered_;
     const int slots = plan_.remote.reuse ? slots_of(plan_.workers.front().total, workload.each) : 1;
@@ -82,7 +82,7 @@ class ElasticRun final : public ElasticWorkers {
   TrackedExecutor<RemoteExecutor>& executor() { return *executor_; }
   DemandTracker& tracker() { return *tracker_; }
 
-  /// Those that have been asked for: none of them is waited for.
+  /// The requested workers; does not wait for them.
   std::vector<Host> hosts() const {
     std::vector<Host> hosts;
     for (std::size_t i = 0; i < plan_.workers.size(); ++i)
@@ -91,8 +91,7 @@ class ElasticRun final : public ElasticWorkers {
     return hosts;
   }
   void start(ExecutorStart start) {
-    // Where there are always as many, another one is asked for in place of one that ends: trials keep their turn for
-    // it.
+    // With a constant number of workers, a worker that ends is replaced, so trials keep their place.
     if (all_)
       start.sink = [sink = std::move(start.sink)](Event event) {
         if (auto* lost = std::get_if<HostLost>(&event); lost != nullptr && lost->removed) {
@@ -101,7 +100,7 @@ class ElasticRun final : public ElasticWorkers {
         }
         sink(std::move(event));
       };
-    // Who has done all that it was to do has a successor at once.
+    // A worker that has run its attempt is replaced at once.
     if (!plan_.remote.reuse)
       start.sink = [this, sink = std::move(start.sink)](Event event) {
         const bool ends = std::holds_alternative<Finished>(event) || std::holds_alternative<Stopped>(event) ||
@@ -152,8 +151,8 @@ class ElasticRun final : public ElasticWorkers {
     }
   }
 
-  // Those that have done all that they were to do. Before others are asked for in their place, under the same names.
-  // False: there are none.
+  // Releases workers that have run their one attempt. Must be called before replacements with the same names are
+  // requested. Returns false if there are none.
   bool release_retired() {
     const auto retired = pool_.take_retired();
     for (const auto& name : retired) {
@@ -166,7 +165,7 @@ class ElasticRun final : public ElasticWorkers {
     return !retired.empty();
   }
 
-  // Of a trial's workers some are there, and there is no room for the others: another experiment may need these.
+  // Gives back workers of an incomplete group for which there is no more room: another experiment may need them.
   void give_back(double now, const WorkersSeen& seen) {
     std::vector<bool> launched;
     std::set<int> without_room;
@@ -184,7 +183,7 @@ class ElasticRun final : public ElasticWorkers {
                     group_));
   }
 
-  // Whoever sees a run of this kind stand still is told why, and what mends it.
+  // Tells the user why an ordered run stands still, and how to fix it.
   void tell_standstill(double now, const WorkersSeen& seen) {
     const auto first = without_room_.begin();
     const auto line =
@@ -226,11 +225,11 @@ class ElasticRun final : public ElasticWorkers {
       woken_ = false;
       hold.unlock();
       const double now = steady_seconds();
-      if (release_retired()) next_look = now;  // others need the room
+      if (release_retired()) next_look = now;  // the backend should look at once: others need the room
       const auto seen = sight();
       give_back(now, seen);
       if (ordered_) tell_standstill(now, seen);
-      // None is kept for trials that will never be.
+      // No worker is kept for trials that will never come.
       if (!hold_->pauses(now) && !seen.over()) {
         const auto orders = scaler_->step(now, seen);
         launch(orders.launch);
@@ -268,17 +267,17 @@ class ElasticRun final : public ElasticWorkers {
   std::shared_ptr<DemandTracker> tracker_;
   std::optional<WorkerScaler> scaler_;
   std::optional<GroupHold> hold_;
-  int group_ = 1;                           // workers of a trial
-  std::set<std::string> without_room_;      // as the backend saw them last
-  std::map<std::string, std::string> why_;  // likewise, what it said of each
+  int group_ = 1;                           // minimum number of workers of a trial
+  std::set<std::string> without_room_;      // as last reported by the backend
+  std::map<std::string, std::string> why_;  // the last reason per worker
   Standstill standstill_;
   HostPool pool_;
   std::optional<TrackedExecutor<RemoteExecutor>> executor_;
   std::mutex mutex_;
   std::condition_variable stop_;
   bool stopping_ = false, unfinished_ = false;
-  bool woken_ = false;  // what follows is not to wait for the next turn
-  bool all_ = false;    // there are always as many as are allowed
+  bool woken_ = false;  // follow() must not wait for the next tick
+  bool all_ = false;    // the number of workers is always the maximum
   bool ordered_ = false;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// RemoteExecutor: what programs call.
+// RemoteExecutor: the public interface.
 #include "executor_state.hpp"
 
 #include <hypertune/detail/run_clock.hpp>

@@ -1,4 +1,4 @@
-// RemoteExecutor: connections, made, watched and given up.
+// RemoteExecutor: opening, watching and closing connections.
 #include "executor_state.hpp"
 
 #include <hypertune/detail/signal_block.hpp>
@@ -10,10 +10,10 @@
 namespace hypertune::inline v0::remote {
 namespace {
 
-// A host takes some descriptors, and many systems allow a program 1,024 unless it asks for more. Returns how many hosts
-// there is room for.
+// Raises the limit of open files if needed: each host needs several descriptors, and many systems allow 1,024 by
+// default. Returns how many hosts there is room for.
 std::size_t make_room_for(std::size_t hosts) {
-  constexpr rlim_t each = 6, others = 256;  // three of a stream, and those of what carries it
+  constexpr rlim_t each = 6, others = 256;  // three for a stream, three for its carrier
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return hosts;
   const rlim_t wanted = others + each * hosts;
@@ -50,12 +50,12 @@ void RemoteExecutor::State::begin() {
   look_soon();
 }
 
-// Any thread. A thousand hosts that are added one by one are looked at together.
+// May be called from any thread. Hosts that are added in quick succession are handled together.
 void RemoteExecutor::State::look_soon() {
   if (!look_pending_.exchange(true)) detail::asio::post(io_, [this] { look_at_pool(); });
 }
 
-// Hosts that are new on the list are connected to; those that are not on it any more are asked to leave.
+// Connects to new hosts of the pool; asks removed ones to leave.
 void RemoteExecutor::State::look_at_pool() {
   look_pending_ = false;
   if (closing()) return;
@@ -115,7 +115,7 @@ void RemoteExecutor::State::look_at_pool() {
   judge();
 }
 
-// Hosts are numbered in the order in which the Tuner hears of them.
+// Hosts are numbered in the order in which the Tuner learns of them.
 void RemoteExecutor::State::number(const LinkPointer& link) {
   link->index = static_cast<int>(by_index_.size());
   by_index_.push_back(link);
@@ -171,7 +171,7 @@ void RemoteExecutor::State::tick(const LinkPointer& link) {
   step(link, [&](HostMachine& m) { return m.tick(detail::steady_now(), said); });
 }
 
-// To dial may block, so that it has a thread of its own.
+// dial() may block, so it runs on another thread.
 detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, std::uint64_t generation) {
   struct Result {
     AgentStream stream;
@@ -216,7 +216,8 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
   connection->pace = checkpoints_.new_pace();
   link->connection = connection;
   ++link->account.incarnations;
-  const std::weak_ptr<Connection> weak = connection;  // the connection has the channel, which has these
+  const std::weak_ptr<Connection> weak = connection;  // weak: the connection owns the channel, which owns these
+                                                      // handlers
   connection->channel->open({.message =
                                  [this, link, weak](wire::Message message) {
                                    const auto here = weak.lock();
@@ -263,7 +264,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::read_errors(ConnectionPoint
   connection->err_ended.raise();
 }
 
-// The stream has ended by itself. Why, the other stream may tell in a moment.
+// The stream has ended by itself. The standard error may give the reason shortly after.
 detail::asio::awaitable<void> RemoteExecutor::State::retire(LinkPointer link, ConnectionPointer connection,
                                                             std::string why) {
   if (!connection->greeted && connection->refusal.empty() && !connection->err_over)
@@ -284,7 +285,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::retire(LinkPointer link, Co
   close(link, 0);
 }
 
-// Nothing that the connection still brings counts from here on.
+// Closes the connection; its data is ignored from here on.
 void RemoteExecutor::State::close(const LinkPointer& link, double grace) {
   const auto connection = std::exchange(link->connection, nullptr);
   ++link->generation;
@@ -324,11 +325,11 @@ void RemoteExecutor::State::send_begin(const LinkPointer& link) {
   connection->channel->send(begin);
 }
 
-// Tells the Tuner whether trials can be placed there, as far as it does not know.
+// Tells the Tuner whether trials can be placed on the host, if that has changed.
 void RemoteExecutor::State::announce(const LinkPointer& link) {
   if (!active_) return;
   if (link->machine.usable()) {
-    if (link->index < 0) {  // it joins
+    if (link->index < 0) {  // a new host
       number(link);
       publish(*link);
     }
@@ -336,7 +337,7 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
     emit(HostGained{link->index, link->host});
   } else if (link->index >= 0) {
     link->told = false;
-    // A refused one is not waited for, unless there is no other: then that is the run's end, and no trial's.
+    // A refused host is lost for good, unless no other host is usable: then the run ends, and no trial is to blame.
     const bool refused = link->machine.refused() && std::any_of(links_.begin(), links_.end(), [](const auto& other) {
                            return other->machine.usable();
                          });
@@ -344,18 +345,18 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
                   link->machine.leaving(), link->explained && link->machine.state() == HostState::connecting});
     if (!options_.alike || !link->machine.leaving()) say_why(link);
   } else if (link->tried && link->machine.state() != HostState::gone) {
-    say_why(link);  // it has joined and never been there: the Tuner does not know it, but people wait for it
+    say_why(link);  // a host that has joined but was never reached is unknown to the Tuner, but the user waits for it
   }
 }
 
-// Once for each reason, and not at each further attempt in a row that fails like the one before.
+// Reports each reason once, and not again at each failing attempt in a row.
 void RemoteExecutor::State::say_why(const LinkPointer& link) {
   const auto& machine = link->machine;
   if (link->explained && machine.state() == HostState::connecting) return;
   const auto& why = machine.trouble();
   const bool drained = std::exchange(link->said_drain, machine.draining());
   if (link->said == why && (machine.failures() != 1 || drained)) return;
-  // Those that are alike are kept away by the same, until one is there for the first time. What differs are names.
+  // Among hosts that are alike and have never been connected, the same problem is reported once. Names are ignored.
   const auto kind = options_.alike ? kind_of_trouble(why) : std::string();
   const bool known =
       options_.alike && link->up_since == 0 && std::any_of(links_.begin(), links_.end(), [&](const auto& other) {
@@ -373,7 +374,8 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
   const Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
                     .text = hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
                                                       link->machine.trouble())};
-  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;  // those of a group are lost together
+  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;  // the members of a group on this host are lost
+                                                                      // together
   for (const auto& [run, route] : routes) {
     if (route.parked) {
       link->routes[run] = route;

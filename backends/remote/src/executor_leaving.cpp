@@ -1,4 +1,4 @@
-// RemoteExecutor: a host that goes away with notice.
+// RemoteExecutor: hosts that go away with notice.
 #include "executor_state.hpp"
 
 namespace hypertune::inline v0::remote {
@@ -6,10 +6,10 @@ namespace hypertune::inline v0::remote {
 void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good) {
   const bool known = link->machine.draining();
   step(link, [&](HostMachine& m) { return m.drain(why, for_good); });
-  if (known) return;  // but it may be for good only now
+  if (known) return;  // already draining; it may have become `for_good`
   if (!link->machine.draining()) return;
-  // A trial that leaves when it is asked to (a command) is asked at once. The others save between steps only: they get
-  // time for the present one, as far as there is some.
+  // A trial that can stop at any time (a command) is asked to leave at once. The others save only between steps, so
+  // they get time to finish the current one, as far as there is some.
   const bool at_once = started_ && start_.program->grace() > 0;
   const double grace = seconds > 0 ? std::min(options_.notice_grace, seconds / 2) : options_.notice_grace;
   link->save_by = detail::steady_now() + (at_once ? 0 : grace);
@@ -37,7 +37,8 @@ void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, RunKey run, Ro
   link->connection->channel->send(Stop{run.first, route.attempt, true, run.second});
 }
 
-// What it was there for has ended: nothing else is to be placed there, which is known before that end is.
+// The host's only attempt has ended. The host is drained before that end is reported, so that nothing else is placed on
+// it.
 void RemoteExecutor::State::retire_host(const LinkPointer& link) {
   const bool up = link->machine.up();
   const std::string why = up ? "it has run its trial" : link->machine.trouble();
@@ -45,7 +46,7 @@ void RemoteExecutor::State::retire_host(const LinkPointer& link) {
   if (up)
     drain(link, why, 0, true);
   else
-    link->machine.drain(why, true);  // lost, as is about to be told
+    link->machine.drain(why, true);  // the loss is reported next
 }
 
 void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {

@@ -1,4 +1,4 @@
-// RemoteExecutor: commands to the hosts, their events and checkpoints back.
+// RemoteExecutor: sending commands to hosts and receiving their events.
 #include "executor_state.hpp"
 
 #include <hypertune/detail/replace_file.hpp>
@@ -11,7 +11,7 @@
 namespace hypertune::inline v0::remote {
 namespace {
 
-// What names this experiment on its hosts, and how often it has been taken up; kept beside its record.
+// The name of this experiment on its hosts, and how often it has been started; stored next to its record.
 std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::path& directory) {
   const auto path = directory / "remote";
   std::string id;
@@ -78,7 +78,7 @@ void RemoteExecutor::State::wait(Seconds deadline) {
 }
 
 void RemoteExecutor::State::drain_queue() {
-  constexpr std::size_t most_kept = 256;  // commands, of memory that is used again
+  constexpr std::size_t most_kept = 256;  // commands; bounds the memory kept for reuse
   carrying_.clear();
   if (carrying_.capacity() > most_kept) std::vector<Command>().swap(carrying_);
   {
@@ -87,7 +87,7 @@ void RemoteExecutor::State::drain_queue() {
     woken_ = false;
   }
   if (closing()) return;
-  if (!std::exchange(active_, true)) {  // the Tuner is ready for events: it has spoken first
+  if (!std::exchange(active_, true)) {  // the first command: the Tuner is ready for events
     for (const auto& link : links_) announce(link);
     for (auto& notice : std::exchange(early_, {})) emit(std::move(notice));
   }
@@ -137,10 +137,11 @@ void RemoteExecutor::State::carry_out(Launch& m) {
       const std::string why = hypertune::detail::format("while it was paused: {} was lost: {}",
                                                         hypertune::detail::host_text(link->spec.name), route->lost);
       erase(link, run);
-      return refuse(why, FailureSource::preemption);  // not its own failure, nor that of the host where it is to go on
+      return refuse(why, FailureSource::preemption);  // neither its own failure nor that of the host on which it should
+                                                      // continue
     }
     route->parked = route->waiting = false;
-    if (m.allocation.lead.host != link->index) m.allocation.lead.cpus.clear();  // the numbers of another host's cores
+    if (m.allocation.lead.host != link->index) m.allocation.lead.cpus.clear();  // the core numbers are of another host
     link->connection->channel->send(m);
     return;
   }
@@ -165,7 +166,7 @@ void RemoteExecutor::State::carry_out(const Continue& m) {
   Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr || route->parked || route->leaving) return;
   route->waiting = false;
-  // A group goes on without those that are about to be lost.
+  // A group continues without the members that are about to be lost.
   if (link->machine.draining() && !route->seated) return ask_to_leave(link, RunKey(m.trial, m.member), *route);
   link->connection->channel->send(m);
 }
@@ -176,7 +177,7 @@ void RemoteExecutor::State::carry_out(const Pause& m) {
   if (route == nullptr || route->parked || route->leaving) return;
   route->waiting = false;
   Pause pause = m;
-  pause.save |= link->machine.draining() || !options_.reuse;  // it will not be there to go on
+  pause.save |= link->machine.draining() || !options_.reuse;  // the host will not be there to continue it in memory
   link->connection->channel->send(pause);
 }
 
@@ -258,7 +259,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   const Route* route = link->route(m);
   if (route == nullptr) return;
   if (link->preempts(*route)) {
-    // A machine that shuts down ends its processes, too: what they were killed by says nothing more.
+    // A machine that shuts down also ends its processes, so the reported cause is not meaningful.
     const bool own = std::exchange(m.cause.source, FailureSource::preemption) == FailureSource::user;
     m.cause.text = own ? hypertune::detail::format("{} ({})", goes_away(*link), m.cause.text) : goes_away(*link);
   }
@@ -285,7 +286,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, wire::Draining& m) {
   drain(link, m.why, m.seconds, false);
 }
-// What is of checkpoints, of streams, or nothing that an agent sends.
+// Messages about checkpoints or streams; all others are invalid from an agent.
 template <class M>
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer& connection, M& m) {
   if constexpr (requires { checkpoints_.on(link, connection, m); })

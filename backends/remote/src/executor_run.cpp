@@ -1,4 +1,4 @@
-// RemoteExecutor: what other threads may know, and the end.
+// RemoteExecutor: state for other threads, and shutdown.
 #include "executor_state.hpp"
 
 #include <hypertune/detail/say.hpp>
@@ -33,7 +33,7 @@ void RemoteExecutor::State::publish(Link& link) {
   tried_bell_.notify_all();
 }
 
-// Whether no host will be of use. Who has no place yet would come to the same end as those that had one.
+// Whether no host will become usable. Hosts without room would fail like the others, so they do not count.
 bool RemoteExecutor::State::hopeless() const {
   if (!started_ || closing()) return false;
   bool any = false;
@@ -47,7 +47,7 @@ bool RemoteExecutor::State::hopeless() const {
   return any;
 }
 
-// Where every host is refused, the run ends, unless the list is given some time to change.
+// Ends the run if every host is refused, after the time that the list is given to change.
 void RemoteExecutor::State::judge() {
   if (!hopeless()) {
     hope_.reset();
@@ -65,7 +65,7 @@ void RemoteExecutor::State::judge() {
     for (const auto& link : links_)
       if (link->machine.state() != HostState::gone && link->machine.refused()) {
         const auto& why = link->machine.trouble();
-        // Of those that are alike one says it for all to which the same has happened.
+        // For workers that are alike, use the same text for all with the same problem.
         const auto& text = options_.alike ? kinds.try_emplace(kind_of_trouble(why), why).first->second : why;
         troubles.emplace_back(link->spec.name, text);
       }
@@ -98,13 +98,13 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
   const auto all_tried = [&] { return tried_ > 0 && tried_ == published_.size(); };
   const auto answered = [&] { return usable_ > 0 || all_tried(); };
-  // Nobody is to look at an empty terminal for a minute.
+  // After some seconds without an answer, tell the user.
   const double most = options_.timeouts.connect + 1, quiet = std::min(5.0, most / 2);
   if (!tried_bell_.wait_for(lock, seconds(quiet), answered)) {
     std::vector<std::string> silent;
     for (const auto& each : published_)
       if (!each.tried) silent.push_back(each.account.name);
-    lock.unlock();  // a terminal may be stopped
+    lock.unlock();  // writing to a terminal may block
     if (!silent.empty())
       hypertune::detail::say("hypertune: no answer yet from " +
                              hypertune::detail::hosts_text({silent.begin(), silent.end()}) + ": waiting");
@@ -127,7 +127,7 @@ void RemoteExecutor::State::shutdown() {
   if (!thread_.joinable()) return;
   pool_.on_change(nullptr);
   closing_.request_stop();
-  stop_dialing_.request_stop();  // who hangs on the way to a host is not waited for
+  stop_dialing_.request_stop();  // does not wait for hanging connection attempts
   detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
   thread_.join();
   for (const auto& link : links_)
@@ -135,9 +135,9 @@ void RemoteExecutor::State::shutdown() {
   checkpoints_.stop();
   ends_->join();
   checkpoints_.join();
-  dials_->join();  // last: the kernel ends what its threads started
+  dials_->join();  // last, because the kernel ends processes whose starting thread ends
   io_.restart();
-  io_.poll();  // what still waited to be told, and what coroutines hold
+  io_.poll();  // releases pending handlers and coroutines
   dials_.reset();
   ends_.reset();
   checkpoints_.reset();
@@ -156,8 +156,7 @@ void RemoteExecutor::State::shutdown() {
   woken_ = false;
 }
 
-// Agents let the processes leave that compute nothing. What carries the connections then ends by itself, or is
-// ended by force.
+// Agents end their idle processes. The carriers then end by themselves, or by force after the grace period.
 detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
   constexpr double grace = 2;
   std::vector<std::shared_ptr<detail::Channel>> channels;
@@ -166,7 +165,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
     hope_.reset();
     if (!link->connection) continue;
     channels.push_back(link->connection->channel);
-    close(link, link->connection->greeted ? grace : 0);  // else there is nothing yet that could leave
+    close(link, link->connection->greeted ? grace : 0);  // without a hello there is nothing to end properly
     publish(*link);
   }
   const Seconds until = detail::steady_now() + grace;
@@ -174,7 +173,9 @@ detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
   for (const auto& channel : channels)
     while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
   for (const auto& channel : channels) channel->close();
-  while (ending_ > 0 && detail::steady_now() < until + 0.5) co_await pause.wait(0.002);  // then they end by force
+  while (ending_ > 0 && detail::steady_now() < until + 0.5)
+    co_await pause.wait(0.002);  // after that they are ended by
+                                 // force
   work_.reset();
   io_.stop();
 }

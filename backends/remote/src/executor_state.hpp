@@ -1,4 +1,4 @@
-// RemoteExecutor: how commands find their hosts, events their way back, and hosts come and go.
+// RemoteExecutor: routing commands to hosts and events back, and hosts that join and leave.
 #pragma once
 
 #include "driver_checkpoints.hpp"
@@ -29,7 +29,7 @@
 
 namespace hypertune::inline v0::remote {
 
-/// What two troubles of hosts that are alike have in common, whatever their names, pods and nodes are called.
+/// The part that is equal for the same problem of several workers; names of workers, pods and nodes are removed.
 std::string kind_of_trouble(const std::string& why);
 
 class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
@@ -78,7 +78,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void leave_if_empty(const LinkPointer& link);
   void retire_host(const LinkPointer& link);
 
-  // ---- what other threads may know (executor_run.cpp) ----
+  // ---- state that other threads may read (executor_run.cpp) ----
   void publish(Link& link);
   bool hopeless() const;
   void judge();
@@ -90,12 +90,12 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void carry_out(const Continue& m);
   void carry_out(const Pause& m);
   void carry_out(const Stop& m);
-  void carry_out(const Resize&) {}  // of groups that are not there
+  void carry_out(const Resize&) {}  // only for groups, which are handled above
   void carry_out(const GroupMessage& m);
   LinkPointer link_of(RunKey run) const;
   void erase(const LinkPointer& link, RunKey run);
   void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
-  // Not by const reference: the template would be preferred.
+  // Not by const reference: the template below would be preferred.
   void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Hello& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Refusal& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, Started& m);
@@ -122,19 +122,19 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   RemoteOptions options_;
   detail::asio::io_context io_{1};
   std::optional<detail::asio::executor_work_guard<detail::asio::io_context::executor_type>> work_;
-  // None of these waits for another: hosts that hang must not hold up the checkpoints of those that work.
-  std::optional<detail::asio::thread_pool> dials_;  // where a host that hangs holds a thread
-  std::optional<detail::asio::thread_pool> ends_;   // processes that end, shared folders that are asked
+  // Separate pools, because hosts that hang must not hold up the checkpoints of those that work.
+  std::optional<detail::asio::thread_pool> dials_;  // a hanging host blocks a thread
+  std::optional<detail::asio::thread_pool> ends_;   // for ending processes, and access to shared folders
   std::thread thread_;
   std::stop_source stop_dialing_;
-  std::stop_source closing_;  // of any thread; before those who get its token
+  std::stop_source closing_;  // used on any thread; declared before the members that get its token
   bool closing() const { return closing_.stop_requested(); }
-  bool start_called_ = false;  // of the thread that calls start() and shutdown()
+  bool start_called_ = false;  // used by the thread that calls start() and shutdown()
 
-  // Of the thread.
+  // Used on the executor's thread:
   std::vector<LinkPointer> links_;
-  std::vector<LinkPointer> by_index_;     // those that the Tuner knows, by its number
-  std::map<RunKey, LinkPointer> by_run_;  // under way, or parked
+  std::vector<LinkPointer> by_index_;     // hosts that the Tuner knows, by its number
+  std::map<RunKey, LinkPointer> by_run_;  // running or parked
   Groups groups_{{.down = [this](Command command) { std::visit([this](auto& m) { carry_out(m); }, command); },
                   .kill =
                       [this](TrialId trial, Attempt attempt, int member) {
@@ -142,10 +142,10 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
                             .trial = trial, .attempt = attempt, .member = member, .kind = GroupMessage::Kind::end});
                       },
                   .up = [this](Event event) { tell(std::move(event)); }}};
-  std::vector<Command> carrying_;  // what drain_queue() took; empty otherwise
+  std::vector<Command> carrying_;  // commands that drain_queue() is carrying out; empty otherwise
   ExecutorStart start_;
   bool started_ = false, active_ = false;
-  std::vector<Notice> early_;  // from before it is active
+  std::vector<Notice> early_;  // raised before the experiment is active
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
   bool log_failed_ = false, narrow_told_ = false;
@@ -157,21 +157,21 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
                                           .publish = [this](Link& link) { publish(link); }}};
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
 
-  // Of any thread.
+  // Used on any thread:
   std::atomic<bool> look_pending_{false};
-  std::atomic<int> ending_{0};  // processes that carried connections and are waited for
-  mutable std::mutex mutex_;    // of what follows
+  std::atomic<int> ending_{0};  // ending processes of connections that are waited for
+  mutable std::mutex mutex_;    // guards the following members
   std::condition_variable tried_bell_;
   std::vector<Host> hosts_;
   struct Published {
     HostAccount account;
-    std::string trouble;              // why it is not used, without what follows from it
-    std::optional<Seconds> up_since;  // its seconds count from there on
+    std::string trouble;              // why the host is not used, without the consequence
+    std::optional<Seconds> up_since;  // start of the current connection, for its seconds
     bool usable = false, tried = false;
   };
-  std::vector<Published> published_;    // as links_
-  std::size_t usable_ = 0, tried_ = 0;  // of these
-  std::string hopeless_;                // why the run cannot go on
+  std::vector<Published> published_;    // in the order of links_
+  std::size_t usable_ = 0, tried_ = 0;  // counts in published_
+  std::string hopeless_;                // why the run cannot continue
   std::vector<Command> queue_;
   bool woken_ = false;
   hypertune::detail::Doorbell bell_;

@@ -1,4 +1,4 @@
-// file_mounts: folders on hosts, by content.
+// Mounting local folders on hosts, as versions named by content.
 #include "host_failures.hpp"
 #include "tar_stream.hpp"
 #include "versions.hpp"
@@ -48,7 +48,9 @@ std::vector<MountEntry> scan_mount(const FileMount& mount) {
     entry.size = content.size;
   };
   struct stat info{};
-  if (::stat(mount.local.c_str(), &info) != 0) fail_local("read", mount.local, errno);  // it may be a link
+  if (::stat(mount.local.c_str(), &info) != 0)
+    fail_local("read", mount.local, errno);  // stat(), because it may be a
+                                             // link
   if (S_ISREG(info.st_mode)) add_file("", info);
   if (!S_ISDIR(info.st_mode)) return entries;
   const auto found = [&] {
@@ -58,7 +60,7 @@ std::vector<MountEntry> scan_mount(const FileMount& mount) {
   }();
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto& [name, status] = found[i];
-    if (found[i].is_folder()) {  // an empty one has to be said
+    if (found[i].is_folder()) {  // only empty folders need an entry
       if (i + 1 < found.size() && found[i + 1].path.starts_with(name + "/")) continue;
       auto& entry = add(name, status);
       entry.type = '5';
@@ -77,9 +79,9 @@ std::vector<MountEntry> scan_mount(const FileMount& mount) {
   return entries;
 }
 
-// A version's folder has `tree` (what is mounted), `files` (the names of the files in it, each with a NUL), `manifest`
-// (these with type, mode and hash), `source` (where they came from) and `stamp` (what the files looked like when they
-// had arrived, so that files changed there since are noticed).
+// A version's folder contains `tree` (the mounted files), `files` (the names of the files in it, each followed by a
+// NUL), `manifest` (the names with type, mode and hash), `source` (where they came from) and `stamp` (a checksum of
+// sizes and times after the transfer, to detect files that were changed later).
 constexpr std::string_view mount_functions = R"sh(
 stamp() (
   cd -- "$1" || exit 1
@@ -88,8 +90,8 @@ stamp() (
 sound() { [ -e "$1/tree" ] && [ -f "$1/stamp" ] && [ "$(stamp "$1")" = "$(cat "$1/stamp")" ]; }
 )sh";
 
-// $1 the folder of all versions, $2 the hash that is wanted, $3 the source. Prints whether it is there, or the hash and
-// the manifest of the latest version of that source.
+// $1: the folder of all versions, $2: the wanted hash, $3: the source. Prints whether this version exists, or else the
+// hash and the manifest of the latest version of the source.
 constexpr std::string_view mount_look_script = R"sh(
 if sound "$1/$2"; then touch -- "$1/$2"; printf '\nhypertune-mount there\n'; exit 0; fi
 cd -- "$1" 2>/dev/null || { printf '\nhypertune-mount none\n'; exit 0; }
@@ -101,9 +103,9 @@ ls -1t | while IFS= read -r version; do
 done
 )sh";
 
-// $1 the folder of all versions, $2 the new hash, $3 the version to begin from (or ""), $4 how many files the whole
-// has, $5 what makes names unique. The input is a tar archive: `files`, `manifest`, `source`, `gone` (names that are
-// not to be taken from the old version), `over` (what is new), `complete`. Ends with 42 if the old version does not do.
+// $1: the folder of all versions, $2: the new hash, $3: the version to start from (or ""), $4: the total number of
+// files, $5: makes names unique. The input is a tar archive: `files`, `manifest`, `source`, `gone` (names not to take
+// from the old version), `over` (new files), `complete`. Exits with 42 if the old version cannot be used.
 constexpr std::string_view mount_build_script = R"sh(
 umask 022
 new=$1/.new-$5
@@ -131,7 +133,7 @@ fi
 mv -- "$new" "$1/$2" 2>/dev/null || { sound "$1/$2" || { echo "cannot make '$1/$2'" >&2; exit 1; }; }
 )sh";
 
-// $1 the folder of all versions, $2 the hash, $3 where it is to appear, $4 what makes names unique, $5 and $6 for
+// $1: the folder of all versions, $2: the hash, $3: the path of the link, $4: makes names unique, $5 and $6: for
 // prune().
 constexpr std::string_view mount_link_script = R"sh(
 dir=${3%/*}
@@ -155,14 +157,14 @@ prune "$1" "$5" "$6"
 exit 0
 )sh";
 
-// A line a thing, ended by NUL: type, mode, hash (of a link: what it points to), name.
+// One entry, ended by NUL: type, mode, hash (for a link: of its target), name.
 std::string manifest_line(const MountEntry& entry) {
   const auto what = entry.type == '2' ? hypertune::detail::ContentHash::of(entry.text)
                                       : (entry.type == '0' ? entry.hash : std::string(32, '0'));
   return fmt::format("{} {:04o} {} {}", entry.type, entry.mode, what, entry.name) + '\0';
 }
 
-// What an earlier manifest says, by name: everything before the name.
+// Parses an earlier manifest: the part before the name, by name.
 std::map<std::string, std::string, std::less<>> read_manifest(std::string_view text) {
   std::map<std::string, std::string, std::less<>> entries;
   while (!text.empty()) {
@@ -224,7 +226,7 @@ Mounted mount_files(const HostShell& shell, const FileMount& mount, const ShipOp
   const bool there = base == "there";
   if (!hypertune::detail::ContentHash::well_formed(base) || single || old.contains("")) base.clear();
 
-  // Sends what `from` lacks; false if the host could not begin from it.
+  // Sends what the version `from` lacks; false if the host could not build on it.
   const auto build = [&](const std::string& from) {
     std::vector<detail::TarMember> members;
     std::string gone;

@@ -1,4 +1,4 @@
-// What the messages of commands on hosts mean.
+// Classifies the messages of commands on hosts.
 #include "host_failures.hpp"
 
 #include <hypertune/remote/detail/printed.hpp>
@@ -22,7 +22,7 @@ std::optional<HostProblem> classify_messages(std::string_view messages) {
       {"cannot execute: required file not found", HostProblem::missing_library},
       {"Permission denied", HostProblem::permission},
       {"Operation not permitted", HostProblem::permission},
-      {"No such file", HostProblem::missing_directory},  // dash says no more than that
+      {"No such file", HostProblem::missing_directory},  // dash prints no more than this
       {"nonexistent", HostProblem::missing_directory},
       {"Not a directory", HostProblem::missing_directory},
       {"command not found", HostProblem::missing_program},

@@ -1,4 +1,4 @@
-// The one clear line about a script on a host, or a file here, that failed.
+// Errors about a failed script on a host or a local file, as one line.
 #pragma once
 
 #include <hypertune/remote/host_error.hpp>
@@ -13,10 +13,10 @@ namespace hypertune::inline v0::remote::detail {
 /// "host 'a': cannot make the folder 'x': No space left on device; …"
 HostError host_error(const std::string& title, std::string_view doing, const RunResult& result);
 
-/// Of a file of this machine.
+/// Throws a HostError about a local file.
 [[noreturn]] void fail_local(std::string_view doing, const std::filesystem::path& path, int error);
 
-/// For names of unfinished things: no two alike.
+/// A unique text for temporary names.
 std::string nonce();
 
 }  // namespace hypertune::inline v0::remote::detail

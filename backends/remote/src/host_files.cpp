@@ -1,4 +1,4 @@
-// Files up and down, whole or not at all.
+// Copying files to and from hosts, completely or not at all.
 #include "host_failures.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -20,8 +20,8 @@
 namespace hypertune::inline v0::remote {
 namespace detail {
 
-// $1 the file, $2 its size, $3 its mode, $4 what makes the name of the unfinished one. What arrived is judged by its
-// size: when the connection breaks, cat sees the end of its input like any other.
+// $1: the file, $2: its size, $3: its mode, $4: makes the temporary name unique. The size is checked, because cat
+// cannot tell a broken connection from the end of the input.
 constexpr std::string_view receive_script = R"sh(
 target=$1
 dir=${target%/*}
@@ -48,8 +48,7 @@ printf '%s %s\n' "$((size))" "$mode"
 exec cat -- "$1"
 )sh";
 
-// Exit code 0 or an error.
-// `begin` makes what hands on all of the bytes, from the first one.
+// Throws if the script fails. `begin` returns a reader of all bytes from the start; called for each attempt.
 static void send(const HostShell& shell, const std::string& path, std::uint64_t size, unsigned mode,
                  const std::function<std::function<std::string_view()>()>& begin, const TransferOptions& options) {
   constexpr int most = 5;
@@ -116,7 +115,7 @@ void download(const HostShell& shell, const std::string& remote, const std::file
     ~Remove() { ::unlink(path.c_str()); }
     std::filesystem::path path;
   } remove{part};
-  std::string head;  // its first line: size and mode
+  std::string head;  // the first line: size and mode
   bool begun = false;
   std::uint64_t size = 0, arrived = 0;
   unsigned mode = 0644;

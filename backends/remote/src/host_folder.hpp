@@ -34,7 +34,7 @@ inline std::filesystem::path default_agent_directory() {
   return std::filesystem::temp_directory_path() / fmt::format("hypertune-agent-{}", ::getuid());
 }
 
-/// A name as one part of a path, whatever it is.
+/// Converts any name to a valid component of a path.
 inline std::string folder_name(std::string_view name) {
   std::string safe;
   for (const char c : name.substr(0, 120)) {
@@ -48,7 +48,7 @@ inline std::string folder_name(std::string_view name) {
   return safe.empty() ? "%" : safe;
 }
 
-/// Makes a folder, and those above it that are missing, for this user alone, whatever the umask.
+/// Makes a folder and its missing parents, accessible only to this user, independent of the umask.
 inline std::error_code make_private_folder(const std::filesystem::path& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {};
@@ -56,15 +56,16 @@ inline std::error_code make_private_folder(const std::filesystem::path& path) {
     if (const auto above = make_private_folder(path.parent_path())) return above;
   if (::mkdir(path.c_str(), 0700) == 0) return {};
   const int why = errno;
-  if (why == EEXIST && std::filesystem::is_directory(path, error)) return {};  // somebody else has just made it
+  if (why == EEXIST && std::filesystem::is_directory(path, error)) return {};  // another process has just made it
   return {why, std::generic_category()};
 }
 
-/// The lock is on an open file that every process forked by its holder has as well: it is free only when the agent, its
-/// guardian and all their workers are gone. The holder may remove the folder: whoever waited then makes another one.
+/// The lock is on an open file description that all processes forked by the holder share. It is free only when the
+/// agent, its guardian and all their workers have ended. The holder may remove the folder; a waiting process then makes
+/// a new one.
 class HostFolder {
  public:
-  /// Makes the folder. Error of kind `io` if that cannot be.
+  /// Makes the folder. Error of kind `io` if that fails.
   HostFolder(const std::filesystem::path& base, std::string_view experiment, std::string_view host)
       : experiment_(base / folder_name(experiment)), path_(experiment_ / folder_name(host)) {
     make();
@@ -72,8 +73,8 @@ class HostFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Takes the lock; false: an earlier incarnation still has it, and its agent has been ended by force. Error of kind
-  /// `busy` where a later one has it: then this one is the stale one.
+  /// Takes the lock. Returns false if an earlier incarnation still has it; its agent is then killed. Error of kind
+  /// `busy` if a later incarnation has it: then this one is stale.
   bool try_lock(std::uint64_t incarnation) {
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
       if (!is_there()) return make(), false;
@@ -88,19 +89,19 @@ class HostFolder {
     static_cast<void>(!::pread(lock_.get(), text, sizeof text - 1, 0));
     long pid = 0;
     unsigned long long theirs = 0;
-    if (std::sscanf(text, "%ld %llu", &pid, &theirs) != 2) return false;  // it writes just now
+    if (std::sscanf(text, "%ld %llu", &pid, &theirs) != 2) return false;  // it is being written
     if (theirs > incarnation) fail(Errc::busy, "a later connection to this host has taken over (process {})", pid);
     if (pid > 1 && pid != ::getpid()) ::kill(static_cast<pid_t>(pid), SIGKILL);  // its guardian ends the rest
     return false;
   }
 
-  /// Deletes all of it. By its holder; nothing that a later one puts there is touched.
+  /// Deletes the folder. Must be called by the lock's holder. Files of a later holder are not touched.
   void remove() {
     std::error_code error;
     const auto aside = experiment_ / fmt::format("{}{}-{}", removed_prefix, ::getpid(), path_.filename().string());
     std::filesystem::rename(path_, aside, error);
     if (error) return;
-    // Also what others have left that were killed at this.
+    // Also folders left by processes that were killed while removing them.
     std::vector<std::filesystem::path> all;
     for (std::filesystem::directory_iterator each(experiment_, error), end; !error && each != end;
          each.increment(error))
@@ -110,11 +111,11 @@ class HostFolder {
   }
 
  private:
-  static constexpr std::string_view removed_prefix = ".removed-";  // no host's folder begins so
+  static constexpr std::string_view removed_prefix = ".removed-";  // folder_name() never begins like this
 
   void make() {
     const auto name = path_ / "lock";
-    // Whoever removes an experiment's last folder may remove what is above it in between.
+    // A process that removes an experiment's last folder may remove its parents at the same time.
     constexpr int attempts = 100;
     for (int i = 0; i < attempts; ++i) {
       const auto error = make_private_folder(path_);
@@ -127,7 +128,7 @@ class HostFolder {
     }
     if (!lock_) hypertune::detail::fail_io(errno, "open", name);
   }
-  // Whether the file that is open is the one by which others would lock the folder.
+  // Whether the open file is still the folder's lock file.
   bool is_there() const {
     struct stat open{}, there{};
     return ::fstat(lock_.get(), &open) == 0 && ::stat((path_ / "lock").c_str(), &there) == 0 &&

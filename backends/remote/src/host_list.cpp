@@ -1,4 +1,4 @@
-// Reading lists of hosts.
+// Parsing lists of hosts.
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/error.hpp>
@@ -37,7 +37,7 @@ void set_label(HostSpec& host, std::string_view text, const std::string& where) 
       colon == std::string_view::npos ? "" : std::string(text.substr(colon + 1));
 }
 
-/// Sets one key of a host, in the words of all text forms.
+/// Sets one key of a host, as in the text formats.
 void set_key(HostSpec& host, std::string_view key, std::string_view text, const std::string& where) {
   if (key == "slots") {
     const double slots = host_number(key, text, where);
@@ -93,7 +93,7 @@ HostSpec host_from_json(const boost::json::value& value, const std::string& wher
         set_key(host, "custom." + std::string(custom), text_of(amount), where);
     } else {
       const auto text = text_of(each);
-      // A whole number may stand as 4.0 or 4E0 in JSON.
+      // JSON may write a whole number as 4.0 or 4E0.
       set_key(host, key, each.is_double() ? fmt::format("{}", each.as_double()) : text, where);
     }
   }

@@ -1,4 +1,4 @@
-// The host protocol: the messages of host_messages.hpp as bytes.
+// The host protocol: encodes the messages of host_messages.hpp.
 #pragma once
 
 #include "host_messages.hpp"
@@ -154,7 +154,7 @@ class HostWriter : public hypertune::detail::WireWriter {
   void put(const wire::Share& m) { put(m.granted); }
 };
 
-/// Reads what HostWriter wrote; anything else is an Error.
+/// Decodes the output of HostWriter; throws an Error for anything else.
 class HostReader : public hypertune::detail::WireReader {
  public:
   using WireReader::get;
@@ -346,19 +346,20 @@ namespace wire {
 /// Appends the message as a frame.
 inline void append(std::string& out, const Message& message) { detail::HostCodec::append(out, message); }
 
-/// The message of a frame. Error of kind `protocol` if the bytes are not one.
+/// Decodes a frame. Error of kind `protocol` if the bytes are not a message.
 inline Message decode(const Frame& frame) { return detail::HostCodec::decode(frame); }
 inline Message decode(const FrameView& frame) { return detail::HostCodec::decode(frame); }
 
-/// Error of kind `protocol` if the peer speaks another version.
+/// Error of kind `protocol` if the peer has another protocol version.
 inline void require_version(std::uint32_t theirs, std::string_view peer) {
   hypertune::detail::require_same_version(theirs, version, peer, "host");
 }
 
-/// Finds the banner in what an agent's host prints before it; the rest are frames.
+/// Finds the banner in the output of an agent's host; after it, everything is frames.
 class BannerFilter {
  public:
-  /// The bytes of `bytes` that belong to frames. Error of kind `protocol` when too much came without a banner.
+  /// Returns the part of `bytes` that belongs to frames. Error of kind `protocol` after too many bytes without a
+  /// banner.
   std::string_view pass(std::string_view bytes) {
     if (found_) return bytes;
     const std::size_t before = preamble_.size();
@@ -375,7 +376,7 @@ class BannerFilter {
     return bytes.substr(used);
   }
   bool found() const { return found_; }
-  /// What was printed before it.
+  /// The output before the banner.
   const std::string& preamble() const { return preamble_; }
 
  private:

@@ -1,4 +1,4 @@
-// Scripts on hosts, and what hosts say of themselves.
+// HostShell and HostFacts.
 #include "host_failures.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
@@ -38,7 +38,7 @@ static double number_of(std::string_view text) {
 }
 
 bool read_facts(std::string_view text, double now, HostFacts& facts) {
-  // What the account's start-up files print comes first, and is passed over.
+  // The output of the account's start-up files comes first and is skipped.
   constexpr std::string_view begin = "hypertune-facts\n";
   bool complete = false;
   const auto mark = text.find(begin);
@@ -58,7 +58,9 @@ bool read_facts(std::string_view text, double now, HostFacts& facts) {
     if (key == "home") facts.home = value;
     if (key == "boot") facts.boot = value;
     if (key == "cpus") facts.cpus = hypertune::detail::whole_within(number_of(value), 1, 1'000'000);
-    if (key == "time" && !value.empty()) facts.clock_ahead = number_of(value) + 0.5 - now;  // whole seconds
+    if (key == "time" && !value.empty())
+      facts.clock_ahead = number_of(value) + 0.5 - now;  // `date` gives whole
+                                                         // seconds
     if (key == "end") complete = true;
   }
   if (facts.home.empty() || facts.home.front() != '/') facts.home = "/";
@@ -89,7 +91,7 @@ std::string HostShell::absolute(const std::string& path) const {
 }
 
 std::vector<std::string> script_arguments(std::string_view script, const std::vector<std::string>& arguments) {
-  // What they make is for nobody else to read: programs, data and their folders.
+  // New files and folders of scripts must not be readable by other users.
   constexpr std::string_view begin = R"sh(login_umask=$(umask) login_locale=${LC_ALL-}
 as_login() {
   umask "$login_umask"

@@ -1,4 +1,4 @@
-// Where hosts come from.
+// HostSource: reading host lists.
 #include <hypertune/error.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_source.hpp>

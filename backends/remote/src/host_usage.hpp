@@ -1,4 +1,4 @@
-// HostUsage: what of this host is in use, and whether somebody has announced that it will be taken away.
+// HostUsage: the resources of this host in use, and polling for termination notices.
 #pragma once
 
 #include "host_protocol.hpp"
@@ -26,9 +26,9 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// The output of a shell command, which is ended after `seconds`; nullopt: it failed.
+/// The output of a shell command, which is killed after `seconds`; nullopt: it failed.
 inline std::optional<std::string> output_of(const std::string& command, int seconds) {
-  // The command goes by the environment of the shell that times it out: no quoting can go wrong.
+  // The command is quoted as one argument, because `timeout` runs it in a second shell.
   const auto quoted = hypertune::detail::shell_quote(command);
   std::FILE* pipe =
       ::popen(fmt::format("exec timeout -k 1 {} sh -c {} 2>/dev/null </dev/null", seconds, quoted).c_str(), "re");
@@ -47,7 +47,7 @@ struct HttpAnswer {
   std::string body;    // cut after 1 KiB
 };
 
-/// Blocks for seconds at most; nullopt: there was no answer.
+/// Blocks for a few seconds at most; nullopt: no answer.
 inline std::optional<HttpAnswer> http_ask(const std::string& method, const std::string& authority,
                                           const std::string& path, const std::string& header) {
   const auto colon = authority.rfind(':');
@@ -81,8 +81,8 @@ inline std::optional<HttpAnswer> http_ask(const std::string& method, const std::
   return HttpAnswer{answer.substr(9, 3), body == std::string::npos ? std::string() : answer.substr(body + 4, 1024)};
 }
 
-/// The body of http://host[:port]/path where the answer's status is 200. Where it is 401, a token is asked for first,
-/// as EC2's metadata want it (IMDSv2).
+/// The body of http://host[:port]/path if the status is 200. For status 401, first requests a token as EC2's metadata
+/// service requires (IMDSv2).
 inline std::optional<std::string> http_get(const std::string& url) {
   std::string_view rest = url;
   if (!rest.starts_with("http://")) return std::nullopt;
@@ -100,7 +100,7 @@ inline std::optional<std::string> http_get(const std::string& url) {
   return std::move(answer->body);
 }
 
-/// One line of what a notice said.
+/// The first line of a notice.
 inline std::string first_line(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
@@ -108,7 +108,7 @@ inline std::string first_line(std::string_view text) {
   return std::string(text.substr(0, std::min<std::size_t>(text.find_first_of("\r\n"), 200)));
 }
 
-/// Looks at /proc, and asks nvidia-smi where there is a GPU. The use of the processors is since the last look.
+/// Reads /proc, and asks nvidia-smi if there is a GPU. The use of the processors is measured since the last call.
 class HostUsage {
  public:
   wire::Usage look() {

@@ -13,10 +13,10 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// Jobs that block, each on a thread of its own, so that none waits for another one's peer. Used by one thread.
+/// Runs blocking jobs, each on its own thread, so that none waits for another one's peer. Must be used by one thread.
 class JobThreads {
  public:
-  /// Error of kind `io` where there can be no further thread.
+  /// Error of kind `io` if no thread can be started.
   void run(std::function<void()> job) {
     std::erase_if(threads_, [](Thread& each) {
       if (!*each.over) return false;

@@ -1,4 +1,4 @@
-// ListedExecutor: from a list of hosts to a pool of agents.
+// ListedExecutor: keeps a pool of agents in step with a list of hosts.
 #include <hypertune/remote/listed_executor.hpp>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@
 namespace hypertune::inline v0::remote {
 namespace {
 
-/// Calls a function once if it still lives after so many seconds.
+/// Calls a function if the object still exists after the given seconds.
 class Overdue {
  public:
   Overdue(double seconds, std::function<void()> then)
@@ -55,7 +55,7 @@ HostSpec with_limits(HostSpec host, const HostSpec& limits) {
 
 }  // namespace
 
-/// The pool follows the list on a thread of its own, where the list can change.
+/// If the list can change, a separate thread updates the pool.
 class ListedExecutor::State {
  public:
   State(ListedOptions options, MakeDialer dialer, std::shared_ptr<Notices> notices)
@@ -71,7 +71,7 @@ class ListedExecutor::State {
   const std::string& name() const { return options_.name; }
   Notices& notices() { return *notices_; }
 
-  /// The first look at the list; throws what is wrong with it.
+  /// Reads the list for the first time; throws if it is invalid.
   void begin() {
     const std::lock_guard hold(begin_mutex_);
     if (begun_) return;
@@ -80,7 +80,7 @@ class ListedExecutor::State {
            "there are no hosts to run trials on: name them (.hosts), or set HYPERTUNE_HOSTS to their names, "
            "separated by commas, or to @FILE");
     {
-      // A list that takes its time is not waited for in silence.
+      // Tells the user if reading the list takes long.
       const Overdue overdue(
           1, [this] { notices_->say_now(fmt::format("waits for {}: they are not known yet", options_.hosts.what())); });
       follow_once();
@@ -102,7 +102,7 @@ class ListedExecutor::State {
   }
 
  private:
-  // A list that can change may be the one that is mended.
+  // If all hosts are refused, a list that can change gets time to be corrected.
   static RemoteOptions patient(const ListedOptions& listed) {
     auto options = listed.remote;
     if (listed.hosts.interval() > 0)
@@ -148,7 +148,7 @@ class ListedExecutor::State {
   std::mutex begin_mutex_, mutex_;
   std::condition_variable stop_;
   bool begun_ = false, stopping_ = false, empty_told_ = false;
-  std::stop_source list_;  // ends the program that lists hosts
+  std::stop_source list_;  // interrupts the program that lists hosts
   std::optional<std::string> trouble_;
   std::thread thread_;
 };

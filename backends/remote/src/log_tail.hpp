@@ -1,4 +1,4 @@
-// LogTail: a trial's log as it grows, or is cut.
+// LogTail: reads a trial's log as it grows or is truncated.
 #pragma once
 
 #include <hypertune/execute/bounded_log.hpp>
@@ -13,10 +13,10 @@ namespace hypertune::inline v0::remote::detail {
 class LogTail {
  public:
   LogTail() = default;
-  /// What is in the file by now is not read: an earlier attempt wrote it. `limit`: bytes of the log that are kept.
+  /// Skips the current content of the file, which is from an earlier attempt. `limit`: bytes of the log that are kept.
   LogTail(const std::filesystem::path& path, std::uint64_t limit) : log_(path, limit) {}
 
-  /// What has been written since the last call, at most 32 KiB.
+  /// The text written since the last call, at most 32 KiB.
   std::string read() { return log_.read(); }
   void remove() {
     std::error_code ignored;

@@ -1,4 +1,4 @@
-// Pace: the rate limit, for what does not go through a CheckpointServer.
+// Pace: the rate limit for data that is not sent by a CheckpointServer.
 #pragma once
 
 #include "channel.hpp"
@@ -14,13 +14,13 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// Of the pieces of one connection. The rate may be shared with others, and with servers. Used on the io_context's one
-/// thread.
+/// Limits the pieces of one connection. The rate may be shared with other connections and servers. Must be used on the
+/// io_context's one thread.
 class Pace : public std::enable_shared_from_this<Pace> {
  public:
   Pace(asio::io_context& io, std::shared_ptr<TokenBucket> rate) : rate_(std::move(rate)), timer_(io) {}
 
-  /// Whether a piece may go now. If not, the channel is asked for one again when it may.
+  /// Whether a piece may be sent now. If not, the channel is asked again when it may.
   bool ready(const std::shared_ptr<Channel>& channel) {
     if (TokenBucket::Clock::now() >= until_) return true;
     if (std::exchange(waiting_, true)) return false;
@@ -34,9 +34,9 @@ class Pace : public std::enable_shared_from_this<Pace> {
     });
     return false;
   }
-  /// How long the next piece may be.
+  /// Maximum size of the next piece.
   std::size_t max_piece() const { return static_cast<std::size_t>(rate_->slice(wire::piece_size)); }
-  /// A piece goes.
+  /// A piece is being sent.
   void goes(std::size_t bytes) { until_ = rate_->take(bytes); }
 
  private:

@@ -1,4 +1,4 @@
-// What programs print.
+// Output of local programs.
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 
@@ -10,7 +10,7 @@ namespace hypertune::inline v0::remote::detail {
 std::optional<process::Collected> printed_by(const std::vector<std::string>& arguments, double timeout,
                                              const std::stop_token& stop) {
   try {
-    // Lists are waited for before anybody hears a Ctrl-C.
+    // With a keeper, because a Ctrl-C may kill this process while it waits: signals are not handled yet.
     return process::collect(arguments, {.spawn = {.keeper = process::Keeper::group},
                                         .deadline = timeout,
                                         .linger = 1,
@@ -27,7 +27,7 @@ std::string last_line(std::string_view messages) {
     for (const char c : messages.substr(0, end))
       if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f) line += c;
     while (!line.empty() && line.back() == ' ') line.pop_back();
-    // How its help is called says nothing of what went wrong; the line before it does.
+    // A hint at --help does not explain the error; the line before it does.
     const bool help = line.starts_with("Try ") && line.find("--help") != std::string::npos;
     if (line.find_first_not_of(" @-=*#") != std::string::npos && (!help || found.empty())) found = std::move(line);
     messages.remove_prefix(std::min(end + 1, messages.size()));

@@ -1,4 +1,4 @@
-// What a program does in place of its main().
+// ProgramRole: functions of a program that replace its main().
 #include <hypertune/detail/say.hpp>
 #include <hypertune/remote/program_role.hpp>
 
@@ -10,7 +10,7 @@
 namespace hypertune::inline v0::remote {
 namespace {
 
-// Made at the first use: objects of other files are initialised in any order.
+// Created at first use, because static objects of other files are initialised in any order.
 std::vector<ProgramRole>& roles() {
   static std::vector<ProgramRole> all;
   return all;

@@ -1,4 +1,4 @@
-// How a program learns that it is the agent.
+// AgentRuntime: detecting that this program was started as an agent.
 #include <hypertune/detail/say.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/remote/program_role.hpp>
@@ -38,7 +38,7 @@ local::ProcessOptions agent_limits(const std::string& text) {
   options.gpus = host.gpus;
   options.memory = host.memory;
   options.custom = host.custom;
-  // A step of a Slurm that does not bind it to its cores shares the machine with others, which may use any of them.
+  // If Slurm does not bind a step to its cores, the machine is shared with others, which may use any core.
   const bool bound = host.cpus <= 0 || host.cpus >= static_cast<double>(local::usable_cores().size());
   if (std::getenv("SLURM_STEP_ID") != nullptr && !bound) options.pin = false;
   return options;
@@ -75,7 +75,7 @@ AgentRuntime::AgentRuntime(int& argc, char** argv) {
   }
   signals_before_ = hypertune::detail::signals_by_default().exchange(true);
   if (!agent_) return;
-  argv[kept] = nullptr;  // there was one more
+  argv[kept] = nullptr;  // there was at least one more argument
   argc = kept;
   hypertune::detail::agent_hook() = [limits](const std::string&, const std::shared_ptr<const Program>& program) {
     int code = 2;

@@ -1,4 +1,4 @@
-// SharedFolder: checkpoints on a disk that driver and hosts both have: written there once, and only told.
+// SharedFolder: checkpoints on a disk that driver and hosts share. They are written once; only their names are sent.
 #pragma once
 
 #include "copies.hpp"
@@ -28,17 +28,18 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-// Below the folder, beside the experiment's checkpoints:
+// Layout below the folder, next to the experiment's checkpoints:
 //
-//     .hosts/proof-<random>           the driver's, which hosts must be able to read
-//     .hosts/<incarnation>-<host>/    where one incarnation of a host writes checkpoints; nobody else does
-//         trials/<id>/checkpoints/    in there: what it has sealed
-//         told/<transfer>/            what of that it has told the driver
-//     .hosts/.gone-…                  such a folder, being deleted
+//     .hosts/proof-<random>           written by the driver; hosts must be able to read it
+//     .hosts/<incarnation>-<host>/    where one incarnation of a host writes checkpoints; no other process does
+//         trials/<id>/checkpoints/    its sealed checkpoints
+//         told/<transfer>/            the checkpoints offered to the driver
+//     .hosts/.gone-…                  an area that is being deleted
 //
-// Nobody looks for a name before it is there, and none is given twice: NFS may remember for a minute that one is not.
-// A checkpoint is one when the driver has moved it out of there. So what a lost incarnation still writes, on a host
-// that lives, is in nobody's way: its folder is renamed when it is given up, and none but the driver looks into it.
+// No process looks up a name before it exists, and no name is used twice, because NFS may cache for a minute that a
+// name does not exist. A checkpoint is valid only after the driver has moved it out of the area. So a lost incarnation
+// on a live host may continue to write without harm: its area is renamed when it is given up, and only the driver reads
+// areas.
 
 inline constexpr std::string_view shared_hosts = ".hosts";
 
@@ -47,7 +48,7 @@ inline std::string random_text() {
   return hypertune::detail::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
-/// The text of a small file. Error of kind `io` if it cannot be read.
+/// The content of a small file. Error of kind `io` if it cannot be read.
 inline std::string read_small_file(const std::filesystem::path& path) {
   const Descriptor file = hypertune::detail::open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (!file) hypertune::detail::fail_io(errno, "read", path);
@@ -57,30 +58,30 @@ inline std::string read_small_file(const std::filesystem::path& path) {
   return {text, static_cast<std::size_t>(n)};
 }
 
-/// Takes a host's folder away from whoever writes there, and deletes it. No error if it is gone.
+/// Takes an area away from its host by renaming it, and deletes it. Not an error if it does not exist.
 inline void retire_area(const std::filesystem::path& area) {
   std::error_code error;
   const auto gone = area.parent_path() / (".gone-" + random_text());
-  std::filesystem::rename(area, gone, error);  // first: nothing is moved out of it half deleted
+  std::filesystem::rename(area, gone, error);  // renamed first, so that nothing is moved out of a half-deleted area
   if (!error) std::filesystem::remove_all(gone, error);
 }
 
 // ---- The host's side ----
 
-/// A folder on a host, where "~/" is the home of whoever is logged in there.
+/// Expands "~/" in a path on this host to the home folder of the agent's user.
 inline std::filesystem::path place_on_host(const std::string& path) {
   const char* home = std::getenv("HOME");
   if (path.starts_with("~/") && home != nullptr) return std::filesystem::path(home) / path.substr(2);
   return path;
 }
 
-/// What a host says to show that a folder there is the driver's.
+/// The proof that a folder on the host is the driver's.
 struct SharedProof {
   std::string read, wrote;
 };
 
-/// Reads what the driver has written, and writes something for it, into the new folder `area`. Error that says what is
-/// wrong with the folder there.
+/// Reads the driver's file, and writes a text for the driver into the new folder `area`. Throws an Error that says what
+/// is wrong with the folder on the host.
 inline SharedProof prove_shared(const std::filesystem::path& root, const std::string& proof, const std::string& area) {
   std::error_code error;
   if (!std::filesystem::is_directory(root, error))
@@ -96,7 +97,7 @@ inline SharedProof prove_shared(const std::filesystem::path& root, const std::st
   const auto aside = folder / ".proof";
   if (!std::filesystem::create_directories(aside, error) && error)
     fail(Errc::io, "nothing can be written to '{}' there: {}", root.string(), error.message());
-  // For the driver's account and this one.
+  // Only for the driver's user and this one (same group).
   std::filesystem::permissions(folder, std::filesystem::perms::others_all, std::filesystem::perm_options::remove,
                                error);
   said.wrote = random_text();
@@ -112,7 +113,8 @@ inline std::filesystem::path told_folder(const std::filesystem::path& area, std:
   return area / "told" / std::to_string(transfer);
 }
 
-/// Puts a checkpoint that was sealed in the area's store to where the driver takes it. Error of kind `io` if it cannot.
+/// Moves a checkpoint that was sealed in the area's store to the place from which the driver takes it. Error of kind
+/// `io` if that fails.
 inline void put_for_driver(const LocalCheckpointStore& written, const CheckpointInfo& made, std::uint64_t transfer) {
   const auto target = told_folder(written.root(), transfer);
   std::error_code error;
@@ -126,8 +128,8 @@ inline void put_for_driver(const LocalCheckpointStore& written, const Checkpoint
 /// Members may be called from several threads; all of them wait for the disk.
 class SharedFolder {
  public:
-  /// `experiment`: its folder; `id`: its name among all on a disk. Removes what earlier drivers of it have left, whose
-  /// `epoch` is smaller. Error of kind `io` if nothing can be written there.
+  /// `experiment`: its folder; `id`: distinguishes experiments that share a disk. Removes the files of earlier drivers
+  /// of the experiment, whose `epoch` is smaller. Error of kind `io` if the folder is not writable.
   SharedFolder(const SharedCheckpoints& options, const std::filesystem::path& experiment, const std::string& id,
                std::uint64_t epoch)
       : experiment_(std::filesystem::absolute(experiment).lexically_normal()), root_(experiment_) {
@@ -157,7 +159,8 @@ class SharedFolder {
     return hypertune::detail::format("{:016x}-{}", incarnation, folder_name(host));
   }
 
-  /// Throws unless a host sees what is written here, what it writes is seen here, and can be moved by the driver.
+  /// Throws unless the host reads what is written here, this side reads what the host writes, and the driver can move
+  /// it.
   void check(const std::string& area, const SharedProof& said) const {
     if (said.read != text_) fail(Errc::io, "what it reads in '{}' there is not what was written here", on_hosts_);
     const auto folder = root_ / shared_hosts / area;
@@ -174,7 +177,7 @@ class SharedFolder {
     std::filesystem::remove_all(taken, error);
   }
 
-  /// Where the experiment's own folder is elsewhere, its checkpoints of a trial are a link to the shared one.
+  /// If the experiment's own folder is elsewhere, makes its checkpoints folder of the trial a link to the shared one.
   void link(TrialId trial) const {
     if (root_ == experiment_) return;
     const auto part = std::filesystem::path("trials") / std::to_string(trial) / "checkpoints";
@@ -185,27 +188,28 @@ class SharedFolder {
     std::filesystem::create_directory_symlink(root_ / part, experiment_ / part, ignored);
   }
 
-  /// Moves a checkpoint that a host has told of into the experiment. Error if it is not there, or not whole.
+  /// Moves a checkpoint that a host has offered into the experiment. Throws an Error if it does not exist or is
+  /// incomplete.
   CheckpointInfo take(const std::string& area, std::uint64_t transfer, const CheckpointInfo& info,
                       LocalCheckpointStore& store) const {
     link(info.trial);
     const auto from = told_folder(root_ / shared_hosts / area, transfer), to = store.folder(info.trial);
     struct stat there{}, here{};
     if (::stat(from.c_str(), &there) == 0 && ::stat(to.c_str(), &here) == 0 && there.st_dev != here.st_dev)
-      return copy(from, info, store);  // a trial from the time before the folder was shared
+      return copy(from, info, store);  // the trial's folder is from before the folder was shared
     return store.take_over(from, info);
   }
 
   void retire(const std::string& area) const { retire_area(root_ / shared_hosts / area); }
 
-  /// Removes all that belongs to hosts, when none is left.
+  /// Removes all files of hosts. Must be called when no host is left.
   void close() const {
     std::error_code ignored;
     std::filesystem::remove_all(root_ / shared_hosts, ignored);
   }
 
  private:
-  // What is there belongs to incarnations that are given up, but for those of drivers that are newer than this one.
+  // Removes the areas of lost incarnations, but not those of newer drivers.
   void clean(std::uint64_t epoch) const {
     std::error_code error;
     std::vector<std::filesystem::path> old;

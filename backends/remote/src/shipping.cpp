@@ -1,4 +1,4 @@
-// Programs on hosts, by content.
+// Shipping programs to hosts, addressed by content.
 #include "host_failures.hpp"
 #include "versions.hpp"
 
@@ -21,8 +21,8 @@
 namespace hypertune::inline v0::remote {
 namespace detail {
 
-// $1 the program, $2 its size, $3 whether its libraries are looked at, $4 and $5 for prune(). Prints "absent", or
-// "there" and what ldd says.
+// $1: the program, $2: its size, $3: whether to check its libraries, $4 and $5: for prune(). Prints "absent", "noexec",
+// or "there" and the output of ldd.
 constexpr std::string_view program_script = R"sh(
 folder=${1%/*}
 if [ ! -f "$1" ] || [ "$(($(wc -c < "$1")))" -ne "$2" ]; then echo absent; exit 0; fi
@@ -56,7 +56,7 @@ std::string prune_minutes(const ShipOptions& options) {
 }
 std::string prune_keep(const ShipOptions& options) { return std::to_string(std::max(1, options.keep)); }
 
-// Whether a host that calls itself `host` runs programs for `program`, both as `uname -m` has it.
+// Whether a host with architecture `host` can run programs for `program`, both as in `uname -m`.
 bool runs_on(std::string_view program, std::string_view host) {
   if (program == host || host.empty()) return true;
   const auto is_x86 = [](std::string_view name) {
@@ -68,7 +68,7 @@ bool runs_on(std::string_view program, std::string_view host) {
   return false;
 }
 
-// The architecture of a program, if the host has the same.
+// Returns the architecture of a program; throws if the host cannot run it.
 std::string check_architecture(const HostShell& shell, const std::filesystem::path& program) {
   const auto architecture = program_architecture(program);
   if (!architecture.empty() && !runs_on(architecture, shell.facts.architecture))
@@ -79,12 +79,12 @@ std::string check_architecture(const HostShell& shell, const std::filesystem::pa
   return architecture;
 }
 
-// Whether a line of what a script printed begins so; what start-up files print stands before.
+// Whether a line of the script's output begins with `word`; the output of start-up files may precede it.
 bool says(const std::string& out, std::string_view word) {
   return out.starts_with(word) || out.find("\n" + std::string(word)) != std::string::npos;
 }
 
-// What program_script printed about a program that should be there.
+// Checks the output of program_script for a program that should exist.
 void check_seen(const HostShell& shell, const std::filesystem::path& program, const std::string& remote,
                 const std::string& out) {
   if (says(out, "noexec\n"))

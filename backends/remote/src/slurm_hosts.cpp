@@ -1,4 +1,4 @@
-// The hosts of a Slurm allocation.
+// slurm_hosts(): the hosts of a Slurm allocation.
 #include <hypertune/error.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_list.hpp>
@@ -17,7 +17,7 @@
 namespace hypertune::inline v0::remote {
 namespace {
 
-// Everything that one element ("rack[1-2]node[01-03]") stands for.
+// Appends all names that one element ("rack[1-2]node[01-03]") stands for.
 void expand_element(std::string_view element, std::string_view list, std::vector<std::string>& names) {
   const auto bad = [&](const char* why) {
     fail(Errc::input, "the list of nodes '{}' cannot be read: {}", list.substr(0, 200), why);
@@ -52,7 +52,7 @@ void expand_element(std::string_view element, std::string_view list, std::vector
       if (!number(first, low) || !number(last, high) || high < low) bad("a range must be like 01-16");
       if (high - low >= 100000) bad("it stands for more than 100,000 names");
       room(numbers.size() + (high - low));
-      for (auto value = low; value <= high; ++value)  // leading zeros stay
+      for (auto value = low; value <= high; ++value)  // keeps leading zeros
         numbers.push_back(fmt::format("{:0{}}", value, first.size()));
     } while (!ranges.empty());
     if (all.size() * numbers.size() > 100000) bad("it stands for more than 100,000 names");
@@ -68,7 +68,7 @@ void expand_element(std::string_view element, std::string_view list, std::vector
   }
 }
 
-// "4(x2),8" of SLURM_JOB_CPUS_PER_NODE: 4, 4, 8. Empty if it makes no sense for so many nodes.
+// Expands SLURM_JOB_CPUS_PER_NODE: "4(x2),8" is 4, 4, 8. Empty if it does not match the number of nodes.
 std::vector<double> expand_counts(std::string_view text, std::size_t nodes) {
   std::vector<double> counts;
   while (!text.empty()) {
@@ -124,7 +124,7 @@ HostList slurm_hosts() {
     fail(Errc::usage,
          "there is no Slurm allocation here (SLURM_JOB_NODELIST is not set): start this with sbatch or within salloc");
   std::vector<std::string> names;
-  // Slurm knows forms of its own; where its commands are not to be had, the usual form is taken apart here.
+  // Slurm supports more formats; the common one is parsed here if scontrol is not available.
   if (const auto printed = detail::printed_by({"scontrol", "show", "hostnames", list}, 20);
       printed && printed->code() == 0 && !printed->late)
     for (const auto& host : parse_host_lines(printed->out, "scontrol show hostnames")) names.push_back(host.name);

@@ -1,4 +1,4 @@
-// TarStream: a tar archive made while it is read, so that no file is ever held whole.
+// TarStream: a tar archive made while it is read, so that no file is ever in memory as a whole.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -20,23 +20,23 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// One thing in an archive: text, a file of this machine, a folder or a symbolic link.
+/// One member of an archive: text, a local file, a folder or a symbolic link.
 struct TarMember {
   char type = '0';  ///< '0' a file, '2' a symbolic link, '5' a folder
   std::string name;
   unsigned mode = 0644;
   std::int64_t time = 0;
-  std::string text = {};              ///< the content, or what a link points to
-  std::filesystem::path source = {};  ///< the content comes from here, if it is not empty
-  std::uint64_t size = 0;             ///< of the source
+  std::string text = {};              ///< the content, or the target of a link
+  std::filesystem::path source = {};  ///< if not empty, the file with the content
+  std::uint64_t size = 0;             ///< size of `source`
 };
 
-/// The format is ustar with GNU's members for long names, which every tar reads.
+/// The format is ustar with GNU's members for long names, which every tar can read.
 class TarStream {
  public:
   explicit TarStream(std::vector<TarMember> members) : members_(std::move(members)) {}
 
-  /// The next piece; empty at the end. HostError if a file has become shorter or cannot be read.
+  /// The next bytes; empty at the end. HostError if a file has become shorter or cannot be read.
   std::string_view next() {
     if (file_) {
       if (left_ > 0) return from_file();

@@ -24,9 +24,9 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// Both ends of each stream are sockets of a pair, one of which a fetch or a server has: nothing listens, and there is
-/// no file that somebody else could open. A stream holds a piece that waits to be sent, and of what has come no more
-/// than the channel's window. Used on the io_context's one thread, but for connect().
+/// Both ends of each stream are ends of socket pairs, one of which is used by a fetch or a server: no port is opened,
+/// and there is no file that other users could open. A stream holds at most one piece that waits to be sent, and at
+/// most the channel's window of received data. Must be used on the io_context's one thread, except connect().
 class Tunnel : public std::enable_shared_from_this<Tunnel> {
  public:
   /// Serves a peer at the other end of a socket.
@@ -35,10 +35,11 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   Tunnel(asio::io_context& io, std::shared_ptr<Channel> channel, bool driver)
       : io_(io), channel_(std::move(channel)), next_(driver ? 2 : 1) {}
 
-  /// What becomes of streams that the peer opens; without it they end at once.
+  /// Sets what is done with streams that the peer opens; without it they are ended at once.
   void accept(Accept accept) { accept_ = std::move(accept); }
 
-  /// A socket that leads to the peer's server. Any thread. Error of kind `io` if there is no connection.
+  /// A socket connected to the peer's server. May be called from any thread. Error of kind `io` if there is no
+  /// connection.
   int connect() {
     if (closed_) fail(Errc::io, "the connection is lost");
     auto [near, far] = pair();
@@ -68,7 +69,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   }
   void on(wire::StreamPiece& m) {
     const auto found = streams_.find(m.stream);
-    if (found == streams_.end()) return channel_->consumed(m.bytes.size());  // it has ended here
+    if (found == streams_.end()) return channel_->consumed(m.bytes.size());  // the stream has ended on this side
     found->second->incoming += m.bytes;
     write(found->second);
   }
@@ -79,8 +80,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     write(found->second);
   }
 
-  /// The next piece of a stream or of a copy that goes whole (`next_whole()`), in turn, so that neither keeps the other
-  /// waiting.
+  /// The next piece of a stream or of a whole copy (`next_whole()`), alternately, so that neither delays the other.
   template <class NextWhole>
   std::optional<wire::Message> next_in_turn(const NextWhole& next_whole) {
     streams_turn_ = !streams_turn_;
@@ -94,7 +94,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return std::nullopt;
   }
 
-  /// Ends all streams; what still comes is not taken.
+  /// Ends all streams; data that still arrives is ignored.
   void close() {
     closed_ = true;
     accept_ = nullptr;
@@ -121,7 +121,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return {Descriptor(ends[0]), Descriptor(ends[1])};
   }
 
-  // The next piece to send: streams take turns.
+  // The next piece to send; streams take turns.
   std::optional<wire::StreamPiece> next_piece() {
     auto next = streams_.upper_bound(last_);
     for (std::size_t i = 0; i < streams_.size(); ++i, ++next) {
@@ -155,7 +155,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
           self->channel_->poke();
         });
   }
-  // By value, here and below: the map's own pointer goes with its entry.
+  // By value, here and below: drop() erases the map's own pointer.
   void write(StreamPointer stream) {
     if (!stream->writing.empty()) return;
     if (stream->incoming.empty()) {
@@ -177,7 +177,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     channel_->consumed(end(*stream));
     if (tell) channel_->send(wire::StreamEnd{stream->id});
   }
-  // Bytes that are held no more.
+  // Returns the number of bytes that are no longer held.
   static std::size_t end(Stream& stream) {
     stream.over = true;
     boost::system::error_code ignored;
@@ -190,8 +190,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   Accept accept_;
   std::uint64_t next_;
   std::map<std::uint64_t, StreamPointer> streams_;
-  std::uint64_t last_ = 0;     // of which a piece was sent
-  bool streams_turn_ = false;  // whose turn it was
+  std::uint64_t last_ = 0;     // the stream of the last piece sent
+  bool streams_turn_ = false;  // whether the last turn was a stream's
   std::atomic<bool> closed_{false};
 };
 

@@ -1,4 +1,4 @@
-// What programs and file mounts have in common: versions by content on a host.
+// Versions of programs and file mounts on a host, named by content.
 #pragma once
 
 #include <hypertune/remote/shipping.hpp>
@@ -10,8 +10,9 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-// $1: a folder with one folder for each version, named by its hash; its time is that of its last use. $2: how many of
-// the latest stay, $3: minutes after which others go. What goes is out of sight before it is taken apart.
+// $1: a folder with one folder per version, named by its hash; its time is the time of its last use. $2: number of
+// latest versions to keep, $3: minutes without use after which others are removed. A version is renamed before it is
+// removed.
 inline constexpr std::string_view prune_script = R"sh(
 prune() (
   cd -- "$1" || exit 0

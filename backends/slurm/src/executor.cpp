@@ -1,4 +1,4 @@
-// SlurmExecutor: what is particular to workers that are jobs of Slurm.
+// SlurmExecutor: the parts that are specific to Slurm.
 #include "queue.hpp"
 #include "srun.hpp"
 #include "workers.hpp"
@@ -27,7 +27,7 @@ namespace detail {
 using hypertune::detail::steady_seconds;
 using remote::HostState;
 
-/// The jobs of one experiment's workers, and what the queue says of them.
+/// The jobs of one experiment's workers, and their state in the queue.
 class SlurmWatch {
  public:
   SlurmWatch(const SlurmSetup& setup, const Workload& workload)
@@ -42,7 +42,7 @@ class SlurmWatch {
   remote::ElasticPlan plan() const {
     remote::ElasticPlan plan{.min = setup_.options.workers.min,
                              .idle = setup_.options.idle,
-                             .keep_all = !workers_.own_jobs,  // nodes that are ours anyway
+                             .keep_all = !workers_.own_jobs,  // the nodes of an allocation are ours anyway
                              .remote = remote_options(),
                              .asked = "has been asked for, and Slurm has not said yet when it comes",
                              .kind = "node of the Slurm allocation"};
@@ -53,7 +53,7 @@ class SlurmWatch {
     return plan;
   }
 
-  // Whoever waits learns what for. That Slurm does not answer changes nothing: what runs goes on.
+  // Tells the user what workers wait for. If Slurm does not answer, running workers continue.
   Seconds look(remote::ElasticWorkers& workers) {
     cancel_left();
     if (workers_.own_jobs) look_at_queue(workers);
@@ -86,7 +86,7 @@ class SlurmWatch {
     for (const auto& account : workers.accounts()) {
       is_up = is_up || is_usable(account.state);
       was_up = was_up || account.seconds > 0;
-      // One that was set aside may be connected to again by now, which nobody is told.
+      // Connected workers are skipped, but one in back-off may be reconnecting, which is not reported.
       if (account.state != HostState::connecting && account.state != HostState::backing_off) continue;
       for (const auto& worker : workers_.all)
         if (worker.name == account.name) {
@@ -108,14 +108,14 @@ class SlurmWatch {
       return;
     }
     if (std::exchange(silences_, 0) >= 3) notices_->say("Slurm answers again");
-    // Where workers have been, nodes may only be away: then all are waited for, and people are told why.
+    // If workers were connected before, the nodes may only be temporarily unavailable: keep waiting, and report why.
     const bool may_refuse = is_up || !was_up;
     std::vector<remote::WaitingWorker> waiting;
     for (const auto& [job, seen] : *queue) {
       const auto name = names.find(job);
       if (name == names.end()) continue;
       if (const auto never = why_never(seen); !never.empty() && may_refuse) {
-        // Not by what one look shows: Slurm may be about to change it.
+        // Refused only after two equal answers, because Slurm may be about to change the reason.
         if (std::exchange(doubted_[name->second], seen.reason) == seen.reason)
           workers.refuse(name->second,
                          fmt::format("{}: it asks for {} (lower that, or name another partition, account or QOS)",
@@ -132,7 +132,7 @@ class SlurmWatch {
     }
   }
 
-  // What somebody may have to change.
+  // The requested resources, for the message: the user may have to change them.
   std::string asked_for() const {
     const auto& options = setup_.options;
     std::string text = fmt::format("{} cpu{}", options.cpus, options.cpus == 1 ? "" : "s");
@@ -161,10 +161,10 @@ class SlurmWatch {
   std::shared_ptr<LeftJobs> left_ = std::make_shared<LeftJobs>();
   std::shared_ptr<remote::Notices> notices_;
   Workers workers_;
-  std::stop_source asking_;  // ends squeue
-  // Of the thread that looks.
+  std::stop_source asking_;  // interrupts squeue
+  // Used only by the thread that calls look().
   int silences_ = 0, looks_ = 0;
-  std::map<std::string, std::string> doubted_;  // workers that cannot start, by what the last look showed
+  std::map<std::string, std::string> doubted_;  // workers that could not start at the last look, with the reason
   remote::WaitingLines lines_;
 };
 

@@ -1,4 +1,4 @@
-// The queue of Slurm.
+// Slurm's queue.
 #include "queue.hpp"
 
 #include <hypertune/remote/detail/printed.hpp>
@@ -17,9 +17,9 @@
 namespace hypertune::inline v0::slurm {
 namespace {
 
-constexpr double patience = 10;  // seconds that squeue and scancel have
+constexpr double patience = 10;  // timeout of squeue and scancel, in seconds
 
-// Printable, short: it goes into messages.
+// Makes text printable and short for messages.
 std::string plain(std::string_view text, std::size_t longest) {
   std::string all;
   for (const char c : text.substr(0, longest))
@@ -30,7 +30,7 @@ std::string plain(std::string_view text, std::size_t longest) {
 struct Meaning {
   std::string_view reason, means;
 };
-// By the beginning of the reason.
+// By prefix of the reason.
 constexpr std::array meanings{
     Meaning{"Resources", "what it asks for is in use"},
     Meaning{"Priority", "jobs before it have a higher priority"},
@@ -55,7 +55,7 @@ constexpr std::array meanings{
     Meaning{"JobArrayTaskLimit", "a limit of its array is reached"},
     Meaning{"Dependency", "a job that it depends on has not ended"},
 };
-// Of those that no waiting ends. Whole words: a limit for each job never passes, the same for each user does.
+// Reasons for which waiting is useless. Compared as a whole: a limit per job stays, a limit per user may pass.
 constexpr std::array never{
     Meaning{"PartitionConfig", "no node of the partition has what a worker asks for"},
     Meaning{"BadConstraints", "no node of the partition has what a worker asks for"},
@@ -102,7 +102,7 @@ std::map<std::string, QueuedJob> read_queue(std::string_view printed) {
     const auto [name, number, state] = parts;
     QueuedJob job;
     const auto [after, error] = std::from_chars(number.data(), number.data() + number.size(), job.id);
-    // An array's or another job's number may go on: "12_3".
+    // A suffix may follow the number: "12_3" for an array job, "12+3" for a heterogeneous one.
     if (!whole || name.empty() || error != std::errc() || job.id == 0) continue;
     if (after != number.data() + number.size() && *after != '_' && *after != '+') continue;
     job.state = plain(state, 40);
@@ -209,7 +209,7 @@ remote::FailureClass classify_srun(std::string_view said) {
 }
 
 std::string reason_of_srun(std::string_view said) {
-  // The first complaint is the cause; what follows are its consequences.
+  // The first error is the cause; the following ones are consequences.
   std::string_view rest = said;
   while (!rest.empty()) {
     const auto end = std::min(rest.find('\n'), rest.size());

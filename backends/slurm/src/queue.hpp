@@ -1,4 +1,4 @@
-// What squeue says of workers that wait, and what srun says when it fails.
+// Reading the output of squeue for waiting workers, and the messages of a failed srun.
 #pragma once
 
 #include <hypertune/remote/dialer.hpp>
@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0::slurm {
 
-/// A job as squeue knows it.
+/// A job as squeue lists it.
 struct QueuedJob {
   std::uint64_t id = 0;
   std::string state;   ///< PENDING, CONFIGURING, RUNNING, …
@@ -20,31 +20,31 @@ struct QueuedJob {
   friend bool operator==(const QueuedJob&, const QueuedJob&) = default;
 };
 
-/// The newest job of each name. What is no line of ours is passed over: others may print into it, and nothing of it is
-/// trusted.
+/// Parses the output of squeue; returns the newest job of each name. Other lines are skipped: other programs may print
+/// between them, and the content is not trusted.
 std::map<std::string, QueuedJob> read_queue(std::string_view printed);
 
-/// Asks for jobs of these names. Nullopt: Slurm does not answer for now. Bounded.
+/// Asks squeue for jobs of these names. nullopt: Slurm does not answer now; `trouble` says why. Has a timeout.
 std::optional<std::map<std::string, QueuedJob>> ask_queue(const std::vector<std::string>& names,
                                                           const std::stop_token& stop, std::string& trouble);
 
-/// Ends all jobs of these names. False: Slurm does not answer. Bounded.
+/// Cancels all jobs of these names. Returns false if Slurm does not answer. Has a timeout.
 bool cancel_jobs(const std::vector<std::string>& names);
 
-/// Why a worker is not there yet, as a sentence goes on after its name: "waits in Slurm's queue (Resources: …)".
+/// Why a worker has not started, as the rest of a sentence after its name: "waits in Slurm's queue (Resources: …)".
 std::string why_waiting(const QueuedJob& job);
 
-/// Why it waits, in short, as one of several does: "Resources", "Priority"; empty: Slurm does not say.
+/// The short reason for waiting: "Resources", "Priority"; empty if Slurm gives none.
 std::string reason_word(const QueuedJob& job);
 
-/// What is wrong with a job that pends and can never start as it is, as a sentence: "no node of the partition has what
-/// it asks for (BadConstraints)". Empty: it may start, be it that a limit must pass or somebody must let it go.
+/// Why a pending job can never start unchanged, as a clause: "no node of the partition has what it asks for
+/// (BadConstraints)". Empty if it may start, even if first a limit has to change or somebody has to release it.
 std::string why_never(const QueuedJob& job);
 
-/// What it means for further attempts that srun ended before the agent spoke, by what came on its standard error.
+/// What it means for further attempts that srun ended before the agent's first message, by srun's standard error.
 remote::FailureClass classify_srun(std::string_view said);
 
-/// The line of it that tells people most.
+/// The most informative line of srun's standard error.
 std::string reason_of_srun(std::string_view said);
 
 }  // namespace hypertune::inline v0::slurm

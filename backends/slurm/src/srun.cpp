@@ -1,4 +1,4 @@
-// The arguments of srun.
+// The arguments and the environment of srun.
 #include "srun.hpp"
 
 #include <hypertune/remote/runtime.hpp>
@@ -31,7 +31,8 @@ std::string job_word(std::string_view text) {
 }
 
 std::vector<std::string> srun_arguments(const SlurmOptions& options, const WorkerPlan& plan) {
-  // One task whose streams are this program's. No MPI: what a trial starts is not to take itself for the agent's rank.
+  // One task whose streams are this program's. Without MPI, because a trial's programs must not take themselves for a
+  // rank of the agent's.
   std::vector<std::string> words{"srun",
                                  "--nodes=1",
                                  "--ntasks=1",
@@ -50,11 +51,11 @@ std::vector<std::string> srun_arguments(const SlurmOptions& options, const Worke
     if (options.time > 0) add("--time", time_text(options.time));
     add("--gres", options.gres);
     if (options.memory > 0) add("--mem", fmt::format("{}K", (options.memory + 1023) / 1024));
-    // Not SIGTERM: that would end a command before its trial was asked to save. SIGURG does nothing where nobody waits
-    // for it.
+    // Not SIGTERM, which would end a command before its trial was asked to save. SIGURG is ignored by programs that do
+    // not handle it.
     add("--signal", fmt::format("URG@{}", static_cast<int>(std::ceil(options.notice))));
   } else {
-    // Beside what else runs in the allocation: its own steps, and those that trials start.
+    // Runs next to other steps of the allocation, such as those that trials start.
     words.emplace_back("--overlap");
     add("--nodelist", plan.node);
     if (plan.limits.cpus > 0) add("--cpus-per-task", std::to_string(std::max(1, static_cast<int>(plan.limits.cpus))));
@@ -74,11 +75,11 @@ std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOp
     const std::string_view text(*entry);
     const auto name = text.substr(0, text.find('='));
     if (!name.starts_with("SLURM_") || name == "SLURM_CONF" || name == "SLURM_CLUSTERS") continue;
-    // Of the allocation only what tells srun which one it is: its shape (tasks, cores) is not a worker's.
+    // Keep only the variables that identify the allocation: its shape (tasks, cores) is not the worker's.
     if (own_job || (!name.starts_with("SLURM_JOB") && name != "SLURM_WORKING_CLUSTER"))
       entries[std::string(name)] = std::nullopt;
   }
-  // A trial's own `srun` shares the cores of its worker, which has them all.
+  // An `srun` started by a trial shares the cores of its worker, which holds them all.
   entries["SLURM_OVERLAP"] = "1";
   entries["HYPERTUNE_NOTICE"] = std::to_string(static_cast<int>(std::ceil(options.notice)));
   return entries;

@@ -1,4 +1,4 @@
-// A worker is an srun.
+// Starting workers with srun.
 #include "srun_dialer.hpp"
 
 #include "queue.hpp"
@@ -25,8 +25,8 @@ bool ends_within(const process::Subprocess& child, double seconds) {
 
 remote::AgentStream SrunDialer::dial(const std::stop_token&) const {
   using process::Stream;
-  // On SIGTERM, which also comes when this program dies, srun ends its job, or takes it out of the queue. Killed, it
-  // would leave an allocation behind that nobody ends.
+  // On SIGTERM, which also comes when this program dies, srun ends its job or removes it from the queue. A killed srun
+  // would leave an allocation that nothing ends.
   process::SpawnOptions options{.in = Stream::pipe,
                                 .out = Stream::pipe,
                                 .err = Stream::pipe,
@@ -38,7 +38,7 @@ remote::AgentStream SrunDialer::dial(const std::stop_token&) const {
             .from = std::move(child->out),
             .err = std::move(child->err),
             .carrier = remote::StreamCarrier([child, job = job_, left = left_](double grace) {
-              constexpr double patience = 15;  // srun waits for its step for KillWait, and some seconds more
+              constexpr double patience = 15;  // srun waits for its step for Slurm's KillWait plus some seconds
               if (ends_within(*child, grace)) {
                 child->wait();
                 return;

@@ -1,4 +1,4 @@
-// SrunDialer: a worker is an srun whose standard streams are the connection.
+// SrunDialer: opens a stream to a worker; the connection is the standard streams of an srun.
 #pragma once
 
 #include "srun.hpp"
@@ -17,7 +17,7 @@
 
 namespace hypertune::inline v0::slurm {
 
-/// Jobs whose srun had to be ended by force, so that Slurm may still hold them. Thread-safe.
+/// Jobs whose srun had to be killed, so that they may still exist in Slurm. Thread-safe.
 class LeftJobs {
  public:
   void add(const std::string& name) {
@@ -49,7 +49,7 @@ class SrunDialer {
         job_(std::move(job)),
         left_(std::move(left)) {}
 
-  /// Returns at once: how long a job waits nobody knows, and its stream is there meanwhile.
+  /// Returns at once: the job may wait for an unknown time, but its stream exists already.
   remote::AgentStream dial(const std::stop_token& stop) const;
   remote::FailureClass classify(const std::string& said) const;
   std::string explain(const std::string& said) const;

@@ -1,4 +1,4 @@
-// Who the workers are.
+// The list of workers.
 #include "workers.hpp"
 
 #include <hypertune/error.hpp>
@@ -38,7 +38,8 @@ bool within_allocation(const SlurmOptions& options) {
          *nodes != '\0';
 }
 
-// Names of workers are the same in each run, those of their jobs are not: another driver's are never meant.
+// The names of workers are the same in each run. The names of jobs are not, so that they never match another driver's
+// jobs.
 std::string job_stem(const std::string& experiment) {
   std::random_device device;
   return fmt::format("{}-{:08x}", experiment.empty() ? "hypertune" : job_word(experiment), device());
@@ -62,7 +63,7 @@ Workers make_workers(const SlurmSetup& setup, const std::string& experiment, int
                     .node = std::move(node),
                     .limits = std::move(limits),
                     .program = program};
-    // Of a worker whose memory is not limited by us nobody knows how much it has before it is there.
+    // If the options do not limit the memory, the worker's memory is unknown until it runs; assume enough.
     if (total.memory == 0) total.memory = std::uint64_t{1} << 50U;
     workers.all.push_back({.name = std::move(name),
                            .job = plan.job,

@@ -1,4 +1,4 @@
-// The workers of one experiment: who they are, and how they are started.
+// The workers of one experiment and how they are started.
 #pragma once
 
 #include "srun.hpp"
@@ -14,19 +14,19 @@
 namespace hypertune::inline v0::slurm {
 
 struct Worker {
-  std::string name;  ///< of the host: "worker-3", or the node within an allocation
-  std::string job;   ///< of the job
-  Resources total;   ///< what it has, as far as that is known before it is there
+  std::string name;  ///< as a host: "worker-3", or the name of a node in an allocation
+  std::string job;   ///< name of the job
+  Resources total;   ///< its resources, as far as known before it has started
   remote::AnyDialer dialer;
 };
 
 struct Workers {
-  bool own_jobs = true;  ///< false: steps in the allocation that this program runs in
+  bool own_jobs = true;  ///< false: steps in the current allocation
   std::vector<Worker> all;
 };
 
-/// All workers that the options allow, at most `most`. Error of kind `usage` for options that make no sense, where
-/// there is no srun, or for a program that cannot be started elsewhere.
+/// All workers that the options allow, at most `most`. Error of kind `usage` for invalid options, if there is no srun,
+/// or if the program cannot be started on other nodes.
 Workers make_workers(const SlurmSetup& setup, const std::string& experiment, int most,
                      const std::shared_ptr<LeftJobs>& left);
 

@@ -1,4 +1,4 @@
-// What is common to all ways to reach a host, as it is told of one that is reached by ssh.
+// Runs `f` and converts its HostErrors into SshErrors.
 #pragma once
 
 #include <hypertune/remote/host_error.hpp>

@@ -1,4 +1,4 @@
-// What is done over a connection.
+// The operations of a connection.
 #include "as_ssh_error.hpp"
 #include "session.hpp"
 
@@ -23,7 +23,7 @@ namespace detail {
 
 using remote::detail::last_line;
 
-// Whether the ssh client itself complains, and not the command at the other end.
+// Whether the message is from the ssh client itself and not from the remote command.
 static bool is_of_client(std::string_view err) {
   for (const char* part : {"mux_client", "Control socket connect", "UNKNOWN port 65535", "master is dead"})
     if (err.find(part) != std::string_view::npos) return true;
@@ -108,7 +108,7 @@ static HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
   return facts;
 }
 
-// "/path", "port" or "address:port" as ssh wants them.
+// Converts "/path", "port" or "address:port" to the form that ssh expects.
 static std::string endpoint(const std::string& text, const std::string& host) {
   if (text.starts_with('/')) {
     if (text.find(':') != std::string::npos || text.size() > 100)
@@ -239,7 +239,7 @@ remote::HostShell SshConnection::shell() const {
         std::move(run));
     if (options.take_out) return result;
     const auto own = mark.own(result.out);
-    if (mark.passed()) result.out = std::string(own);  // else what was said instead
+    if (mark.passed()) result.out = std::string(own);  // otherwise: the messages of the login shell or of ssh
     return result;
   };
   return {.title = fmt::format("host '{}'", host()), .facts = facts(), .run = run};
@@ -270,7 +270,7 @@ void SshConnection::cancel_forward(const std::string& local, const std::string& 
   if (local.starts_with('/')) ::unlink(local.c_str());
 }
 void SshConnection::reverse_forward(const std::string& remote, const std::string& local, Seconds deadline) const {
-  if (remote.starts_with('/'))  // sshd removes no old socket unless it is configured to
+  if (remote.starts_with('/'))  // by default, sshd does not remove an existing socket
     must(fmt::format("remove the old socket '{}'", remote), R"sh(if [ -S "$1" ]; then rm -f -- "$1"; fi)sh", {remote},
          {.deadline = deadline});
   detail::control(*master_, "forward", "-R", remote, local, deadline);

@@ -1,4 +1,4 @@
-// ControlFolder: where the connections' control sockets are.
+// ControlFolder: the folder of the connections' control sockets.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -19,8 +19,8 @@
 
 namespace hypertune::inline v0::ssh::detail {
 
-/// A folder of this process that nobody else may enter, with a path short enough for sockets in it. It goes with the
-/// last connection; the folder of a process that was killed goes when the next one makes its own.
+/// A private folder of this process, with a path short enough for sockets in it. It is removed with the last
+/// connection. The folder of a killed process is removed when another process makes its own.
 class ControlFolder {
  public:
   static std::shared_ptr<ControlFolder> get() {
@@ -45,7 +45,7 @@ class ControlFolder {
              base, std::generic_category().message(errno));
       auto lock = hypertune::detail::open_at(AT_FDCWD, (name + "/lock").c_str(), O_RDWR | O_CREAT, 0600);
       struct stat info{};
-      // Somebody who prunes may have been between the two.
+      // Another process may have pruned the folder before it was locked.
       if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0 && ::stat((name + "/lock").c_str(), &info) == 0) {
         path_ = name;
         lock_ = std::move(lock);
@@ -57,7 +57,7 @@ class ControlFolder {
   ControlFolder(const ControlFolder&) = delete;
   ControlFolder& operator=(const ControlFolder&) = delete;
   ~ControlFolder() {
-    if (owner_ != ::getpid()) return;  // a fork of the owner
+    if (owner_ != ::getpid()) return;  // a forked child does not own the folder
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }
@@ -66,7 +66,7 @@ class ControlFolder {
   std::string next_socket() { return fmt::format("{}/{}", path_, next_++); }
 
  private:
-  // A socket's path has at most 107 characters, and ssh adds up to 18 of its own.
+  // A socket's path has at most 107 characters, and ssh appends up to 18.
   static std::string choose_base() {
     for (const char* variable : {"TMPDIR", "XDG_RUNTIME_DIR"}) {
       const char* value = std::getenv(variable);

@@ -1,4 +1,4 @@
-// What the messages of ssh and of remote commands mean.
+// Classifies the messages of ssh and of remote commands.
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/ssh/error.hpp>
@@ -41,7 +41,7 @@ namespace detail {
 
 using remote::detail::last_line;
 
-// The line that holds `part`, without what is not printable.
+// The line that contains `part`, without unprintable characters.
 static std::string line_with(std::string_view messages, std::string_view part) {
   const auto at = messages.find(part);
   if (at == std::string_view::npos) return {};
@@ -72,7 +72,7 @@ SshError classify_client(const std::string& host, std::string_view messages, boo
       place = place.substr(in + 8);
       file = place.substr(0, place.rfind(':'));
     }
-    // As it stands in that file: "Host key for [127.0.0.1]:2222 has changed and you have …"
+    // The name as in that file: "Host key for [127.0.0.1]:2222 has changed and you have …"
     std::string name = host;
     const auto line = line_with(messages, " has changed and you have requested strict checking");
     if (constexpr std::string_view begin = "Host key for "; line.starts_with(begin))

@@ -30,7 +30,7 @@
 namespace hypertune::inline v0::ssh {
 namespace detail {
 
-/// One host of the list: its connection, and how an agent comes to be there.
+/// Connects to one host of the list and starts an agent there.
 class SshDialer {
  public:
   SshDialer(HostSpec host, std::shared_ptr<const SshSetup> setup, std::shared_ptr<remote::Notices> notices)
@@ -38,11 +38,11 @@ class SshDialer {
 
   remote::AgentStream dial(const std::stop_token& stop) {
     try {
-      std::stop_source until_dialled;  // what runs over the connection from then on is not for `stop` to end
+      std::stop_source until_dialled;  // later work over the connection must not be ended by `stop`
       const std::stop_callback relay(stop, [&] { until_dialled.request_stop(); });
       return remote::CommandDialer(prepare(until_dialled.get_token())).dial(stop);
     } catch (const SshError& error) {
-      std::string why = error.what();  // whoever tells it names the host
+      std::string why = error.what();  // the caller adds the host's name
       if (const auto name = fmt::format("host '{}': ", host_.name); why.starts_with(name)) why.erase(0, name.size());
       throw remote::DialError(error.problem() == Problem::name_not_found ? classify(why) : failure_of(error.problem()),
                               why, error.code());
@@ -51,9 +51,9 @@ class SshDialer {
   remote::FailureClass classify(const std::string& said) const { return classify_agent(host_.name, said); }
 
  private:
-  // Returns the command that starts an agent there.
+  // Returns the local command that starts an agent on the host.
   std::vector<std::string> prepare(const std::stop_token& stop) {
-    // A connection that had an agent may still hold what is left of it: it ends with the connection.
+    // Processes of an earlier agent may remain; they end with the old connection.
     connection_.reset();
     connection_ = SshConnection::open(host_.name, setup_->ssh, setup_->ssh.connect_timeout * 2 + 10, stop);
     const auto command = as_ssh_error(host_.name, [&] {
@@ -79,7 +79,8 @@ class SshDialer {
     return connection_->command(words);
   }
 
-  // SSH_CONNECTION has the client, its port, the server and its port. Without the zone of a link-local address.
+  // SSH_CONNECTION contains the client's address and port, then the server's. The zone of a link-local address is
+  // removed.
   static constexpr std::string_view address_script = R"sh(if [ -n "${SSH_CONNECTION-}" ]; then
   address=${SSH_CONNECTION#* * }
   address=${address%% *}

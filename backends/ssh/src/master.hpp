@@ -46,8 +46,8 @@ inline SshError closed_error(const std::string& host) {
   return SshError(Problem::lost, host, fmt::format("host '{}': the connection is closed", host));
 }
 
-/// The thread that forks the ssh process lives as long as that does: so the kernel can be asked to end it when the
-/// thread goes, which it does last of all with the program, however that dies.
+/// The thread that forks the ssh process lives as long as that process. The kernel ends the ssh process when its parent
+/// thread ends, which happens at the latest when this program dies, in whatever way.
 class Master {
  public:
   Master(std::string host, SshOptions options) : host_(std::move(host)), options_(std::move(options)) {
@@ -71,7 +71,7 @@ class Master {
     close();
   }
 
-  /// From a request on, at any time, it closes. Before open().
+  /// Closes when `stop` is requested, at any time. Must be called before open().
   void close_on(std::stop_token stop) {
     on_stop_.emplace(std::move(stop), std::function<void()>([this] { begin_to_close(); }));
   }
@@ -100,7 +100,7 @@ class Master {
     begin_to_close();
     const std::lock_guard hold(join_mutex_);
     if (!thread_.joinable()) return;
-    if (thread_.get_id() == std::this_thread::get_id()) return;  // from on_lost(): it is ending anyway
+    if (thread_.get_id() == std::this_thread::get_id()) return;  // called from on_lost(): the thread ends anyway
     thread_.join();
   }
 
@@ -123,7 +123,7 @@ class Master {
     then(*error_);
   }
 
-  /// Waits, after a session ended oddly, whether it was because the connection went.
+  /// After a session failed, waits to see whether the connection was lost.
   std::optional<SshError> lost_within(double seconds) const {
     std::unique_lock hold(mutex_);
     changed_.wait_for(hold, std::chrono::duration<double>(seconds), [this] { return state_ == State::ended; });
@@ -136,7 +136,7 @@ class Master {
 
   remote::HostFacts facts;
 
-  /// `ssh`, its configuration, and the control socket; never a connection of its own.
+  /// `ssh` with the configuration and the control socket; it never opens its own connection.
   std::vector<std::string> session_arguments() const {
     std::vector<std::string> all{options_.program};
     if (!options_.config.empty()) all.insert(all.end(), {"-F", options_.config.string()});
@@ -146,7 +146,7 @@ class Master {
       all.insert(all.end(), {"-o", option});
     return all;
   }
-  /// For `-O forward` and its like: the configuration's own forwardings would go along.
+  /// For `-O forward` and the like; without the configuration, because its forwardings would be added.
   std::vector<std::string> control_arguments(const char* what) const {
     return {options_.program,
             "-F",
@@ -161,7 +161,7 @@ class Master {
             what};
   }
 
-  /// One of the sessions that may be open at once.
+  /// Reserves one of the sessions that may run at once.
   class Session {
    public:
     Session(Master& master, double until) : master_(master) {
@@ -226,13 +226,13 @@ class Master {
   }
 
   void run() {
-    // Before the fork: the socket may be there at once.
+    // Before the fork, because ssh may create the socket at once.
     Descriptor events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (events && ::inotify_add_watch(events.get(), folder_->path().c_str(), IN_CREATE | IN_MOVED_TO) < 0)
       events = Descriptor();
     process::Subprocess client;
     try {
-      // Ctrl-C in the terminal is for the program, which then ends its connections in order.
+      // Ctrl-C in the terminal must only reach the program, which then closes its connections properly.
       client = process::Subprocess(
           arguments(), {.err = process::Stream::pipe, .group = process::Group::session, .death_signal = SIGTERM});
     } catch (const process::NotStarted& error) {
@@ -254,7 +254,7 @@ class Master {
       if (told_to_leave)
         wait = static_cast<int>(std::clamp((kill_at - steady_seconds()) * 1000 + 1, 0.0, 3.6e6));
       else if (!open && !events)
-        wait = 20;  // no watch to be had: look
+        wait = 20;  // without inotify: poll
       ::poll(polled.data(), polled.size(), wait);
       if (polled[1].revents != 0) read_messages(client.err);
       if (polled[3].revents != 0) {
@@ -290,7 +290,7 @@ class Master {
       end(classify_client(host_, said, open));
   }
 
-  // False: there is nothing more now.
+  // Returns false if there is nothing more to read now.
   bool read_messages(Descriptor& from) {
     std::array<char, 4096> buffer;
     const ssize_t n = hypertune::detail::read_some(from.get(), buffer.data(), buffer.size());
@@ -309,7 +309,7 @@ class Master {
     {
       const std::lock_guard hold(mutex_);
       state_ = State::open;
-      messages_.clear();  // greetings; what it says from now on is about the connection's end
+      messages_.clear();  // login messages; later ones concern the end of the connection
     }
     changed_.notify_all();
   }

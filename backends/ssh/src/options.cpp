@@ -1,4 +1,4 @@
-// Which options the ssh client may be given.
+// Checks the options for the ssh client.
 #include <hypertune/error.hpp>
 #include <hypertune/ssh/options.hpp>
 

@@ -12,8 +12,8 @@
 namespace hypertune::inline v0::ssh {
 namespace {
 
-// Whether every shell takes it literally between single quotes: fish treats backslashes there, csh exclamation marks
-// and newlines; what is no ASCII is up to the locale.
+// Whether every shell takes the text literally between single quotes. Excluded are backslashes (special in fish),
+// exclamation marks and newlines (special in csh), and non-ASCII characters (depend on the locale).
 bool is_tame(std::string_view word) {
   for (const char c : word)
     if (c < 0x20 || c > 0x7e || c == '\\' || c == '!' || c == '\'') return false;
@@ -34,7 +34,7 @@ std::string remote_command_line(const std::vector<std::string>& arguments) {
     line += hypertune::detail::shell_quote(argument);
   }
   if (!tame) {
-    // The login shell sees but plain characters; a POSIX shell puts the line together again and takes its place.
+    // The login shell sees only plain characters; a POSIX shell decodes the line and replaces itself with the command.
     std::string encoded;
     for (const char c : line) {
       if (hypertune::detail::is_plain(c) || c == ' ')
@@ -44,7 +44,7 @@ std::string remote_command_line(const std::vector<std::string>& arguments) {
     }
     line = "exec sh -c 'eval \"$(printf %b \"$0\")\"' '" + encoded + "'";
   }
-  if (line.size() > 120000)  // Linux allows 128 KiB in one argument, and the login shell gets the line as one
+  if (line.size() > 120000)  // Linux allows 128 KiB per argument, and the login shell gets the line as one argument
     fail(Errc::usage, "the remote command '{}' is {} bytes long, more than a shell takes: pass data by standard input",
          arguments.front(), line.size());
   return line;

@@ -1,4 +1,4 @@
-// A command that runs over a connection.
+// Running a command over a connection.
 #pragma once
 
 #include "master.hpp"
@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0::ssh::detail {
 
-/// What belongs to the connection is thrown, the command's own end is not.
+/// Throws only for errors of the connection; the command's exit code is returned.
 remote::RunResult exchange(Master& master, const std::vector<std::string>& local, process::RunOptions options);
 
 }  // namespace hypertune::inline v0::ssh::detail

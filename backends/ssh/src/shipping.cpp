@@ -1,4 +1,4 @@
-// Programs and files on hosts that are reached by ssh.
+// Shipping programs and files to hosts over ssh.
 #include "as_ssh_error.hpp"
 
 #include <hypertune/ssh/shipping.hpp>

@@ -17,47 +17,48 @@ namespace hypertune::inline v0::cluster {
 class Cluster;
 
 struct UpOptions {
-  bool no_restart = false;    ///< machines that were set up before are left as they are, whatever has changed
-  bool restart_only = false;  ///< no commands of the file are run
+  bool no_restart = false;    ///< machines that are set up already are not set up again, even if the file has changed
+  bool restart_only = false;  ///< the commands of the file are not run
 };
 
-/// What became of one machine.
+/// The result of setting up one machine.
 struct MachineReport {
   Machine machine;
-  std::string error;  ///< empty: it is set up
+  std::string error;  ///< empty: the machine is set up
   std::optional<Resources> resources;
-  /// With an error: it had an address, and nothing answered there for as long as a machine may take to come up; or it
-  /// cannot come up as it was made.
+  /// With an error: nothing answered at the machine's address within the time that a machine may take to come up, or
+  /// the machine can never come up as it was made.
   bool unreachable = false;
 };
 
-/// A machine that trials may be placed on, by its name as a host.
+/// A machine that trials may be placed on, with its name as a host.
 struct OfferedMachine {
   std::string name;
   Machine machine;
 };
 
-/// All calls may come from several threads at once.
+/// All functions may be called from several threads at once.
 template <class A>
 concept MachineAccess =
     requires(A& access, Cluster& cluster, const Machine& machine, const UpOptions& options,
              const std::vector<MachineReport>& reports, const std::vector<OfferedMachine>& machines) {
-      /// Waits until it can be reached, and does what the file says is to be done to it. Nothing is done twice. Errors
-      /// are in the report.
+      /// Waits until the machine can be reached, and sets it up as the file says. Steps that were done before are not
+      /// repeated. Errors are returned in the report.
       { access.set_up(cluster, machine, options) } -> std::same_as<MachineReport>;
       access.introduce(cluster, reports);  ///< lets the head of a cluster that is up reach the others
-      access.clean(cluster, machine);      ///< takes away what was made on a host that goes on existing
+      access.clean(cluster, machine);      ///< removes what was installed on a host that continues to exist
       access.forget(cluster, machine);     ///< the machine is gone
-      access.offer(cluster, machines);     ///< before an executor hears of them: all that there are now
+      access.offer(cluster, machines);     ///< all machines of now; called before an executor learns of them
     };
 
-/// Any MachineAccess, by value; copies are the same one. By default none: machines need no more than an address.
+/// Holds any MachineAccess by value; copies share one object. A default-constructed one does nothing: machines then
+/// need only an address.
 class AnyAccess {
  public:
   AnyAccess() = default;
   template <class A>
     requires(!std::same_as<std::remove_cvref_t<A>, AnyAccess> && MachineAccess<std::decay_t<A>>)
-  AnyAccess(A&& access)  // NOLINT: any access is one
+  AnyAccess(A&& access)  // NOLINT: implicit on purpose
       : self_(std::make_shared<Holder<std::decay_t<A>>>(std::forward<A>(access))) {}
 
   MachineReport set_up(Cluster& cluster, const Machine& machine, const UpOptions& options) const;

@@ -18,11 +18,11 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// What the trials of an experiment ask for now.
+/// What the trials of an experiment need now.
 struct Demand {
-  std::vector<TrialShape> pending;                        ///< that wait for a place
-  std::map<std::string, std::vector<Resources>> running;  ///< on machines, by token
-  /// Drained machines of which the executor has not heard yet: a trial may still be placed there.
+  std::vector<TrialShape> pending;                        ///< trials that wait for a place
+  std::map<std::string, std::vector<Resources>> running;  ///< what runs on each machine, by the machine's token
+  /// Drained machines whose removal the executor has not processed yet: a trial may still be placed on them.
   std::set<std::string> leaving = {};
 };
 
@@ -30,25 +30,27 @@ struct AutoscalerOptions {
   std::vector<NodeType> types;
   std::size_t head_type = 0;
   int min_workers = 0, max_workers = 0;
-  double upscaling_speed = 1;  ///< machines being launched at once: max(5, this times those that are there)
+  double upscaling_speed = 1;  ///< limits how many machines are launched at once: max(5, this times the number of
+                               ///< workers)
   Seconds idle_timeout = 300;
-  Seconds grow_delay = 1;                  ///< a need must have lasted for so long before a machine is launched for it
-  Seconds launch_timeout = 900;            ///< from launch until it must be ready
-  Seconds backoff = 5, max_backoff = 600;  ///< after a failed launch of a kind: doubled each time
+  Seconds grow_delay = 1;                  ///< a demand must have lasted this long before a machine is launched for it
+  Seconds launch_timeout = 900;            ///< from the launch until the machine must be ready
+  Seconds backoff = 5, max_backoff = 600;  ///< after a failed launch of a (type, market) pair; doubled each time
 };
 AutoscalerOptions autoscaler_options(const ClusterConfig& config);
 
-/// What is to be done. Machines are named by their token, which the autoscaler is told with machine_added() for those
-/// that were there before, and gets with launching() for those it asked for.
+/// Actions that decide() returns. They name machines by token. The caller passes the tokens to the autoscaler: with
+/// machine_added() for machines that existed before, and with launching() for machines that the autoscaler asked for.
 struct LaunchMachine {
   std::size_t type = 0;
   bool spot = false;
 };
-/// Place no more trials there. Answered by what the next Demand says: idle, and it is terminated; else it is left.
+/// Place no more trials on this machine. The next Demand decides: if the machine is idle, it is terminated; if not, it
+/// is kept.
 struct DrainMachine {
   std::string token;
 };
-/// Trials may be placed there again.
+/// Trials may be placed on this machine again.
 struct UndrainMachine {
   std::string token;
 };
@@ -59,36 +61,38 @@ using ScaleAction = std::variant<LaunchMachine, DrainMachine, UndrainMachine, Te
 
 struct ScaleDecision {
   std::vector<ScaleAction> actions;
-  std::vector<std::string> log;       ///< why, one line each, only what has changed
+  std::vector<std::string> log;       ///< reasons, one line each; only those that have changed
   std::vector<Resources> impossible;  ///< shapes that no machine can ever hold
 };
 
-/// Feed it events, ask it from time to time. Every machine that it wants away is drained first and terminated only when
-/// a Demand of a later decide() shows no trial on it: it never kills a busy one. Deterministic; not thread-safe.
+/// Receives events, and is asked for decisions from time to time. A machine is always drained first, and terminated
+/// only when the Demand of a later decide() shows no trial on it, so a busy machine is never terminated. Deterministic;
+/// not thread-safe.
 class Autoscaler {
  public:
   explicit Autoscaler(AutoscalerOptions options);
 
   // Events.
-  /// The launch that was asked for is under way as `token`.
+  /// The launch that decide() asked for has been started as `token`.
   void launching(const std::string& token, const LaunchMachine& what, Seconds now);
-  /// A machine that was there before; `ready`: trials can be placed on it.
+  /// A machine that existed before. `ready`: trials can be placed on it.
   void machine_added(const std::string& token, std::size_t type, bool spot, bool head, bool ready, Seconds now);
-  /// It takes trials now. What it has counts for its type where the file did not say.
+  /// The machine takes trials now. If the file does not give the resources of its type, `has` is used for the type.
   void ready(const std::string& token, const std::optional<Resources>& has, Seconds now);
-  /// There is no machine: the kind of the failure decides what is tried instead, and when this again.
+  /// The launch failed and there is no machine. The kind of the failure determines what is tried instead, and when this
+  /// launch is tried again.
   void launch_failed(const std::string& token, ProviderFailure kind, const std::string& why, Seconds now);
-  /// It is gone, whoever ended it.
+  /// The machine no longer exists, whatever ended it.
   void gone(const std::string& token, Seconds now);
 
   ScaleDecision decide(const Demand& demand, Seconds now);
-  /// When decide() will have something new to say though nothing happens; infinity: never.
+  /// The time at which decide() may return something new even without a further event; infinity: never.
   Seconds next_change(Seconds now) const;
 
   /// Why a trial that asks for this can never run, in one line; nullopt when it can.
   std::optional<std::string> why_never(const Resources& needs) const;
-  int machines() const;  ///< workers, with those that are being launched
-  /// The options in force: resources are those that machines were found to have.
+  int machines() const;  ///< the number of workers, including those being launched
+  /// The options in use. The resources of types that the file leaves open are those found on the first machine.
   const AutoscalerOptions& options() const { return options_; }
 
  private:
@@ -97,15 +101,15 @@ class Autoscaler {
     std::size_t type = 0;
     bool spot = false, head = false;
     Phase phase = Phase::launching;
-    Seconds since = 0;  // the phase
+    Seconds since = 0;  // start of the phase
     std::optional<Seconds> idle_since;
-    std::optional<Resources> has;  // its own, where measured
+    std::optional<Resources> has;  // as measured on this machine
   };
   struct Block {
     int failures = 0;
     Seconds until = 0;
     std::string why;
-    bool none_there = false;  // it was refused; else a call failed, or a machine did
+    bool none_there = false;  // the provider refused the launch; false: a call or a machine failed
   };
   struct Option {
     std::size_t type = 0;
@@ -131,9 +135,9 @@ class Autoscaler {
   AutoscalerOptions options_;
   Units units_;
   std::map<std::pair<std::size_t, bool>, Block> blocks_;
-  std::vector<LaunchMachine> asked_;  // that launching() has not taken up yet
+  std::vector<LaunchMachine> asked_;  // launches for which launching() has not been called yet
   std::optional<Seconds> need_since_;
-  std::map<std::string, std::string> noted_;  // the last line of each kind
+  std::map<std::string, std::string> noted_;  // the last line logged for each key
   bool priced_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Cluster: the machines of one CLUSTER.yaml, brought up, looked after and taken down again.
+// Cluster: starts, manages and terminates the machines of one CLUSTER.yaml.
 #pragma once
 
 #include <hypertune/cluster/access.hpp>
@@ -20,21 +20,23 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// Thrown where a Ctrl-C (ClusterHooks::stop) ended what was being done. Everything is written down.
+/// Thrown when Ctrl-C (ClusterHooks::stop) has interrupted an operation. The journal is complete at that time.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-/// A machine that was made cannot come up as it is: another one has to be made once what `what()` says is mended.
+/// A machine was made but cannot come up as it is. A new one has to be made after the problem in `what()` has been
+/// fixed.
 class NotComing : public Error {
  public:
   explicit NotComing(const std::string& message) : Error(Errc::io, message) {}
 };
 
 struct ClusterHooks {
-  std::function<void(const std::string&)> say;  ///< a line for the user; may come from any thread, one at a time
-  std::stop_token stop = {};                    ///< ends what is being done
+  std::function<void(const std::string&)> say;  ///< a line for the user; may be called from any thread, but never twice
+                                                ///< at once
+  std::stop_token stop = {};                    ///< interrupts the operation in progress
 };
 
 struct DownOptions {
@@ -43,20 +45,20 @@ struct DownOptions {
   std::string why = "down";
 };
 
-/// A machine as status shows it.
+/// A machine as `status` shows it.
 struct MachineStatus {
   Machine machine;
   bool ready = false;
   WallTime launched_at = 0;
 };
 
-/// Drives a cluster: at most one of these at a time (across processes, by the journal's lock). To make one is to find
-/// out what is there: calls of a driver that died are waited for, and machines whose making was not written down are
-/// found by their tags. Thread-safe but for the constructor.
+/// Manages a cluster. There is at most one such object per cluster at a time, across processes: the journal's lock
+/// ensures it. The constructor finds out which machines exist: it waits for provider calls of a driver that died, and
+/// finds machines that were made but not recorded by their tags. Thread-safe except for the constructor.
 class Cluster {
  public:
   Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks = {});
-  /// With another provider or folder, for tests and programs of one's own.
+  /// Uses the given provider and folder; for tests and for programs with a provider of their own.
   Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks = {},
           AnyAccess access = {});
   ~Cluster();
@@ -67,35 +69,36 @@ class Cluster {
   AnyProvider& provider() { return provider_; }
   const AnyAccess& access() const { return access_; }
 
-  /// The machines that there are, after the journal was compared with what the provider says.
+  /// The existing machines, after comparing the journal with the provider's list.
   std::vector<Machine> reconcile();
-  /// The machines that there are; what has gone is written down. For a cluster that is launching at the same time.
+  /// The existing machines; records those that no longer exist. For a cluster that launches machines at the same time.
   std::vector<Machine> observe();
 
-  /// Asks for a machine. Written down first. Throws ProviderError.
+  /// Launches a machine. The request is recorded before the provider is asked. Throws ProviderError.
   Machine launch(const NodeType& type, bool spot, bool head, const std::string& token = new_token());
-  /// Ends machines. `wait`: until the provider shows them no more.
+  /// Terminates machines. `wait`: returns only when the provider no longer lists them.
   void terminate(const std::vector<Machine>& machines, const std::string& why, bool wait = true);
-  /// Waits until it runs and has an address. A provider that cannot be asked for a while is asked again.
-  /// What it waits for is told. Throws NotComing for one that does not come up as it was made.
+  /// Waits until the machine runs and has an address, and reports to the user what it is waiting for. If the provider
+  /// cannot be asked for a while, it is asked again. Throws NotComing if the machine cannot come up as it was made.
   Machine await_address(const Machine& machine);
-  /// Does what the file says is to be done to it. Nothing is done twice.
+  /// Sets the machine up as the file says. Steps that were done before are not repeated.
   MachineReport set_up(const Machine& machine, const UpOptions& options = {}) {
     return access_.set_up(*this, machine, options);
   }
 
-  /// The head and the least number of workers, set up. Where there is no capacity it is asked for again, for as long as
-  /// a machine may take to come up. Reports are by machine; what failed is left for another up, but for machines that
-  /// were made and never answered: they are ended, so that the next up makes others.
+  /// Launches and sets up the head and the minimum number of workers. If there is no capacity, the launch is retried
+  /// for as long as a machine may take to come up. Returns one report per machine. Failed machines are kept for the
+  /// next up(), except those that were made and never answered: they are terminated, so that the next up() makes new
+  /// ones.
   std::vector<MachineReport> up(const UpOptions& options = {});
-  /// Ends the machines; returns how many. Repeats until the provider shows none.
+  /// Terminates the machines and returns how many there were. Repeats until the provider lists none.
   int down(const DownOptions& options = {});
 
   void say(const std::string& line) const;
   void check_cancelled() const;
   bool cancelled() const { return hooks_.stop.stop_requested(); }
   const std::stop_token& stop() const { return hooks_.stop; }
-  /// From now on this ends what is done; nothing may be under way on another thread.
+  /// Replaces the stop token. No operation may be in progress on another thread.
   void set_stop(std::stop_token stop) { hooks_.stop = std::move(stop); }
 
  private:
@@ -116,32 +119,32 @@ class Cluster {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The machines and the costs, without the right to change anything: what `status` shows. Takes no lock.
+/// The machines and the costs as `status` shows them; read-only. Takes no lock.
 struct ClusterView {
   std::vector<MachineStatus> machines;
   Ledger ledger;
   CostReport cost;
-  std::string driver;   ///< who works on it now; empty: nobody
-  std::string trouble;  ///< the provider could not be asked
+  std::string driver;   ///< the driver that manages the cluster now; empty: none
+  std::string trouble;  ///< why the provider could not be asked
 };
 ClusterView view_cluster(const ClusterConfig& config);
-/// By a provider of the caller's.
+/// As above, with a provider of the caller.
 ClusterView view_cluster(const ClusterConfig& config, AnyProvider provider);
 
-/// What a machine is called as a host that trials are placed on.
+/// The name of a machine as a host that trials are placed on.
 std::string host_name(const ClusterConfig& config, const Machine& machine);
 
-/// The commands that only this kind of machine gets.
+/// The setup commands of this machine's role and type, without those of all machines.
 const std::vector<std::string>& role_commands(const ClusterConfig& config, const Machine& machine);
 
-/// What the file says is to be done to such a machine, in short: its commands, and where its files go. Not what the
-/// files hold.
+/// A fingerprint of what the file says about setting up such a machine: its commands, and the target paths of its
+/// files, but not the contents of the files.
 std::string setup_print(const ClusterConfig& config, const Machine& machine);
-/// Why a machine is not as the file wants it, for people: its set-up has failed, or was another file's. Empty where
-/// it is, and where this computer has no record of its set-up.
+/// Why a machine is not set up as the file says, as text for the user: its set-up failed or used a different file.
+/// Empty if it is set up correctly, or if this computer has no record of its set-up.
 std::string setup_trouble(const ClusterConfig& config, const Machine& machine);
 
-/// The head of a cluster that is up. Error of kind `usage` if there is none.
+/// The head of a running cluster. Error of kind `usage` if there is none.
 Machine find_head(const ClusterConfig& config);
 Machine find_head(const ClusterConfig& config, AnyProvider provider);
 

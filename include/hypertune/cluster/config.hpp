@@ -1,4 +1,4 @@
-// CLUSTER.yaml: what machines a cluster has, how they are reached and what is done to them first.
+// CLUSTER.yaml: which machines a cluster has, how they are reached and how they are set up.
 #pragma once
 
 #include <hypertune/config/shape.hpp>
@@ -16,32 +16,32 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// Whether machines of a type may be taken away at any time, at a lower price.
+/// Whether machines of a type are spot machines: cheaper, but the provider may take them away at any time.
 enum class Spot : std::uint8_t {
   never,   ///< on-demand only
-  prefer,  ///< spot, and on-demand where there is none
-  only,    ///< spot, or nothing
+  prefer,  ///< spot, and on-demand while there is no spot machine
+  only,    ///< spot only
 };
 
 /// A kind of machine.
 struct NodeType {
   std::string name;
-  Resources resources = {};      ///< what trials can use of one
-  bool resources_known = false;  ///< the file says so; else one machine tells when it is up
+  Resources resources = {};      ///< what trials can use of one machine
+  bool resources_known = false;  ///< given in the file; if not, taken from the first machine that is up
   int min_workers = 0;
   int max_workers = 0;
-  std::string node_config = "{}";  ///< JSON: what the provider is given, as it stands in the file
+  std::string node_config = "{}";  ///< JSON as in the file: passed to the provider
   double price = 0;                ///< on-demand, per hour, in any currency; 0: not known
   std::optional<double> spot_price;
   Spot spot = Spot::never;
-  std::vector<std::string> setup_commands;  ///< worker_setup_commands of this type, in place of the cluster's
+  std::vector<std::string> setup_commands;  ///< worker_setup_commands of this type, which replace the cluster's
   bool own_setup_commands = false;
   int line = 0;
-  int config_line = 0;  ///< of node_config
+  int config_line = 0;  ///< line of node_config
 };
 
 struct Auth {
-  std::string ssh_user;  ///< empty: what the user's ssh configuration says
+  std::string ssh_user;  ///< empty: as in the user's ssh configuration
   std::filesystem::path ssh_private_key, ssh_public_key, ssh_config;
   std::string ssh_proxy_command;
 };
@@ -51,16 +51,17 @@ struct ProviderConfig {
   std::string head_ip;  ///< local
   std::vector<std::string> worker_ips;
   std::vector<std::string> command;             ///< command: the program and its arguments
-  std::string settings = "{}";                  ///< command: JSON, handed to the program as it stands
+  std::string settings = "{}";                  ///< command: JSON, passed to the program unchanged
   std::string region, endpoint_url, profile;    ///< aws
   std::vector<std::string> availability_zones;  ///< aws
   std::string name_space, context;              ///< kubernetes
   std::filesystem::path kubeconfig;             ///< kubernetes
-  std::string service_account;                  ///< kubernetes: of the head, which reaches the other pods by it
+  std::string service_account;                  ///< kubernetes: service account of the head, with which it reaches the
+                                                ///< other pods
   bool use_internal_ips = false, cache_stopped_nodes = false;
-  double timeout = 300;              ///< seconds that one call of the provider may take
+  double timeout = 300;              ///< seconds that one provider call may take
   double start_timeout = 600;        ///< seconds until a machine must be reachable
-  bool trust_new_host_keys = false;  ///< the first key that a machine shows is believed
+  bool trust_new_host_keys = false;  ///< the first key that a machine presents is accepted
   int line = 0;
 };
 
@@ -75,13 +76,13 @@ struct ClusterConfig {
   double upscaling_speed = 1;
   double idle_timeout = 300;  ///< seconds
   std::vector<std::string> initialization_commands, setup_commands, head_setup_commands, worker_setup_commands;
-  std::vector<FileMount> file_mounts;  ///< what every machine gets, by absolute paths of this one
+  std::vector<FileMount> file_mounts;  ///< copied to every machine; absolute paths on this one
   std::vector<std::string> rsync_exclude, rsync_filter;
   std::string currency = "USD";
   std::vector<std::string> warnings;  ///< one line each, for the user
 
   const NodeType& head() const { return types.at(head_type); }
-  /// nullptr if there is none of this name.
+  /// nullptr if there is no type of this name.
   const NodeType* find_type(std::string_view type) const {
     for (const auto& candidate : types)
       if (candidate.name == type) return &candidate;
@@ -89,20 +90,20 @@ struct ClusterConfig {
   }
 };
 
-/// What a command line says in place of the file.
+/// Values given on the command line, which replace those of the file.
 struct ClusterOverrides {
   std::string name;
   std::optional<int> min_workers, max_workers;
 };
 
-/// Error of kind `input` with line and key for anything that makes no sense. Relative paths are taken from `folder`.
-/// Keys of Ray's launcher that mean nothing here are named in one of the `warnings`.
+/// Error of kind `input` with line and key for any invalid value. Relative paths are relative to `folder`. Keys of
+/// Ray's cluster launcher that have no meaning here are listed in one of the `warnings`.
 ClusterConfig cluster_from_yaml(const Node& root, const std::filesystem::path& folder = ".",
                                 const ClusterOverrides& overrides = {});
 
 ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverrides& overrides = {});
 
-/// What the file may say, as a whole.
+/// All keys that the file may have.
 Shape cluster_shape();
 
 /// A YAML value as JSON text: numbers and true/false where the file has them without quotes.

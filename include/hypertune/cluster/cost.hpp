@@ -1,4 +1,4 @@
-// What the machines of a cluster cost.
+// The costs of the machines of a cluster.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,21 +12,22 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// The hours of one kind of machine.
+/// The machine hours of one node type at one price.
 struct CostLine {
   std::string node_type;
   bool spot = false;
-  int machines = 0;      ///< that there ever were
-  int running = 0;       ///< of them now
-  double hours = 0;      ///< from launch to termination, or to now; not while stopped
+  int machines = 0;      ///< all that ever existed
+  int running = 0;       ///< those that run now
+  double hours = 0;      ///< from launch to termination, or until now; without the time in which the machine was
+                         ///< stopped
   double price = 0;      ///< per hour; 0: not known
   double on_demand = 0;  ///< the on-demand price per hour; 0: not known
   double cost() const { return hours * price; }
-  /// What spot machines saved against on-demand ones, for the same hours.
+  /// What spot machines cost less than on-demand machines for the same hours.
   double saved() const { return spot && price > 0 && on_demand > 0 ? hours * (on_demand - price) : 0; }
 };
 
-/// A value that results can show. Prices come from CLUSTER.yaml.
+/// The costs as results show them. Prices come from CLUSTER.yaml.
 struct CostReport {
   std::vector<CostLine> lines;  ///< by type, on-demand first
   std::string currency = "USD";
@@ -45,13 +46,13 @@ struct CostReport {
     for (const auto& line : lines) all += line.machines;
     return all;
   }
-  /// Whether every hour has a price; else cost() is too low.
+  /// Whether every hour has a price; if not, cost() is too low.
   bool complete() const {
     return std::all_of(lines.begin(), lines.end(),
                        [](const CostLine& line) { return line.price > 0 || line.hours <= 0; });
   }
 
-  /// Counts `hours` of one machine.
+  /// Adds the `hours` of one machine.
   void add(const std::string& node_type, bool spot, double hours, double price, double on_demand, bool running) {
     if (!(hours >= 0) || !std::isfinite(hours)) hours = 0;
     auto line = std::find_if(lines.begin(), lines.end(), [&](const CostLine& candidate) {

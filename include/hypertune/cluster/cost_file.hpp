@@ -1,4 +1,4 @@
-// What an experiment has cost on a cluster: kept in its folder, over all its runs.
+// The costs of an experiment on a cluster, over all its runs; kept in the experiment's folder.
 #pragma once
 
 #include <hypertune/cluster/cost.hpp>
@@ -9,24 +9,26 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// `cost.json` of an experiment. The machine hours of a run are what the cluster's journal has grown by since it began;
-/// those of a run that was killed are counted by the next one, as its machines went on.
+/// `cost.json` of an experiment. The machine hours of a run are the hours added to the cluster's journal since the run
+/// began. The hours of a run that was killed are counted by the next run, because its machines may have continued to
+/// run.
 class CostFile {
  public:
-  /// `so_far`: what the journal adds up to now, over the cluster's whole life.
+  /// `so_far`: the total of the journal now, over the cluster's whole life.
   CostFile(const std::filesystem::path& directory, const std::string& cluster, const CostReport& so_far);
 
-  /// What the experiment has cost, written down. `ended`: its machines count no more.
+  /// Returns the costs of the experiment and writes them to the file. `ended`: its machines are not counted from now
+  /// on.
   CostReport update(const CostReport& so_far, bool ended);
 
-  /// What the folder has; nullopt where the experiment never ran on a cluster, or the file cannot be read.
+  /// The costs recorded in the folder; nullopt if the experiment never ran on a cluster, or if the file cannot be read.
   static std::optional<CostReport> read(const std::filesystem::path& directory);
 
  private:
   std::filesystem::path file_;
   std::string cluster_;
-  CostReport earlier_;   // of runs that have ended
-  CostReport baseline_;  // what the journal had when this one began
+  CostReport earlier_;   // runs that have ended
+  CostReport baseline_;  // the journal's total when this run began
 };
 
 /// A report as JSON text: its currency and its lines.

@@ -1,4 +1,4 @@
-// ClusterJournal: what was wanted of a provider, written down before it is asked, so that no machine is forgotten.
+// ClusterJournal: records each request to a provider before it is made, so that no machine is forgotten.
 #pragma once
 
 #include <hypertune/cluster/cost.hpp>
@@ -20,47 +20,47 @@ namespace hypertune::inline v0::cluster {
 using WallTime = double;
 WallTime wall_now();
 
-/// One wish for a machine and what became of it.
+/// One requested machine and its state.
 struct LedgerEntry {
   enum class State : std::uint8_t {
-    wanted,   ///< the provider was, or was about to be, asked: there may be a machine
-    there,    ///< there is one: `id`
-    ending,   ///< it is to be terminated
-    refused,  ///< there is none, and never was
-    gone,     ///< there is none any more
+    wanted,   ///< the provider was asked, or was about to be: the machine may exist
+    there,    ///< the machine exists and has an `id`
+    ending,   ///< the machine is to be terminated
+    refused,  ///< the machine was never made
+    gone,     ///< the machine no longer exists
   };
   std::string token, node_type, id, address, why;
   bool head = false, spot = false;
   State state = State::wanted;
   bool ready = false;     ///< set up
-  bool answered = false;  ///< it was set up once: it did answer
-  std::string setup;      ///< what it was set up by: setup_print(); empty: not known
-  bool stopped = false;   ///< not running, but there
+  bool answered = false;  ///< it has been set up at least once, so it did answer
+  std::string setup;      ///< setup_print() at its set-up; empty: not known
+  bool stopped = false;   ///< stopped, but not terminated
   double price = 0, on_demand = 0;
   WallTime wanted_at = 0, launched_at = 0, ended_at = 0;
-  double paused = 0;  ///< seconds that it was stopped for
+  double paused = 0;  ///< seconds for which it was stopped
   WallTime stopped_at = 0;
   bool open() const { return state == State::wanted || state == State::there || state == State::ending; }
 };
 
-/// What the journal adds up to.
+/// The current state, computed from the records of the journal.
 struct Ledger {
-  std::vector<LedgerEntry> entries;  ///< in the order of their wishes
-  int life = 0;                      ///< counts how often the cluster came up from nothing
+  std::vector<LedgerEntry> entries;  ///< in the order of the requests
+  int life = 0;                      ///< how often the cluster was started when it had no machines
 
   LedgerEntry* find(std::string_view token);
   const LedgerEntry* find_id(std::string_view id) const;
-  /// The machine hours of entries since the cluster last came up from nothing, or all of them.
+  /// The machine hours since the cluster was last started without machines, or of all entries (`all`).
   CostReport cost(WallTime now, const std::string& currency, bool all = false) const;
-  std::vector<std::pair<std::size_t, int>> lives;  ///< first entry of each
+  std::vector<std::pair<std::size_t, int>> lives;  ///< for each life, the index of its first entry
 };
 
-/// Where the state of clusters is kept: $HYPERTUNE_STATE, or hypertune/ below $XDG_STATE_HOME (~/.local/state).
+/// The folder for the state of clusters: $HYPERTUNE_STATE, or hypertune/ below $XDG_STATE_HOME (~/.local/state).
 std::filesystem::path state_root();
 std::filesystem::path cluster_state(const std::string& name);
 
-/// The folder of one cluster on this machine, held by one driver at a time. Each record is on the disk when its
-/// function returns. A torn last line, which a crash leaves, is cut off. Thread-safe.
+/// The journal in the state folder of one cluster on this machine, locked by one driver at a time. Each function that
+/// records returns after the record is on disk. An incomplete last line, left by a crash, is removed. Thread-safe.
 class ClusterJournal {
  public:
   /// Takes the lock. Error of kind `busy` that names the other driver.
@@ -69,9 +69,9 @@ class ClusterJournal {
   ClusterJournal(const ClusterJournal&) = delete;
   ClusterJournal& operator=(const ClusterJournal&) = delete;
 
-  /// Reads without the lock, for status: what is there now.
+  /// Reads the current state without the lock, for status.
   static Ledger read(const std::filesystem::path& folder);
-  /// Who holds the lock of a folder now: "process 123 on host"; empty: nobody.
+  /// The process that holds the lock of a folder: "process 123 on host"; empty: none.
   static std::string driver_of(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
@@ -80,15 +80,15 @@ class ClusterJournal {
   void want(const LaunchRequest& request, double price, double on_demand);
   void have(const Machine& machine);
   void refused(std::string_view token, std::string_view why);
-  /// It is set up, by what has this setup_print().
+  /// The machine is set up. `setup`: its setup_print().
   void ready(std::string_view token, std::string_view setup = {});
-  /// It is to be set up anew: what it had counts no more, until it is ready() again.
+  /// The machine is to be set up again; its earlier set-up is not valid until the next ready().
   void unready(std::string_view token);
   void ending(std::string_view token, std::string_view why);
   void gone(std::string_view token);
   void stopped(std::string_view token);
   void started(std::string_view token);
-  /// The driver learns of a machine that its journal does not know.
+  /// Records a machine that exists but is not in the journal.
   void adopt(const Machine& machine, double price, double on_demand);
 
  private:
@@ -98,7 +98,7 @@ class ClusterJournal {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A name for a wish that nobody else will think of: 26 letters and digits.
+/// A unique token for a request: 26 random letters and digits.
 std::string new_token();
 
 }  // namespace hypertune::inline v0::cluster

@@ -1,4 +1,4 @@
-// A machine as a provider knows it, and what is asked for when one is wanted.
+// A machine as reported by a provider, and a request for one.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -24,20 +24,22 @@ constexpr const char* to_string(MachineState state) {
   return "unknown";
 }
 
-/// One machine of a cluster. The tags that every machine is created with say which cluster and which request it is for,
-/// so that it can be found again by whoever asks the provider.
+/// One machine of a cluster. Every machine is created with tags that name its cluster and its request, so that any
+/// process that asks the provider can identify it.
 struct Machine {
-  std::string id;         ///< the provider's
-  std::string token;      ///< of the request that made it; also a tag
+  std::string id;         ///< the provider's id
+  std::string token;      ///< token of the request that made it; also a tag
   std::string node_type;  ///< a tag
   bool head = false;      ///< a tag
   bool spot = false;      ///< a tag
   MachineState state = MachineState::pending;
   std::string address;                 ///< host name or IP for ssh; empty until there is one
-  int port = 0;                        ///< of its ssh server; 0: the usual one
-  std::vector<std::string> host_keys;  ///< "ssh-ed25519 AAAA…", when the provider tells them
-  std::string waits = {};              ///< why it does not run yet, when the provider tells that: follows its name
-  /// It does not come up unless somebody mends something (an image that cannot be had): as likely as not, or surely.
+  int port = 0;                        ///< of its ssh server; 0: the default port
+  std::vector<std::string> host_keys;  ///< "ssh-ed25519 AAAA…", if the provider reports them
+  std::string waits = {};              ///< why it does not run yet, if the provider reports it; shown after the
+                                       ///< machine's name
+  /// It will probably (doubtful) or certainly (hopeless) not start before somebody fixes a problem, for example a
+  /// missing image.
   bool doubtful = false, hopeless = false;
 };
 
@@ -47,7 +49,7 @@ inline constexpr std::string_view tag_type = "hypertune-type";
 inline constexpr std::string_view tag_role = "hypertune-role";      // head or worker
 inline constexpr std::string_view tag_market = "hypertune-market";  // spot or on-demand
 
-/// A wish for one machine. The token names the wish: a provider that is asked twice with the same token makes one.
+/// A request for one machine. A provider that is asked twice with the same token makes only one machine.
 struct LaunchRequest {
   std::string token;
   std::string node_type;
@@ -56,12 +58,12 @@ struct LaunchRequest {
   bool spot = false;
 };
 
-/// Why a provider did not do what it was asked to.
+/// Why a provider did not do what it was asked for.
 enum class ProviderFailure : std::uint8_t {
-  capacity,     ///< none to be had of this kind now (also a quota, a price too low): another kind may do
-  invalid,      ///< the request cannot succeed as it stands (configuration, credentials)
-  unsupported,  ///< the provider has no such verb
-  failed,       ///< anything else: worth another try later
+  capacity,     ///< no machine of this kind is available now (also a quota or a too low price): another kind may work
+  invalid,      ///< the request cannot succeed unchanged (configuration, credentials)
+  unsupported,  ///< the provider does not support this operation
+  failed,       ///< any other error; may be retried later
 };
 
 class ProviderError : public Error {
@@ -80,7 +82,7 @@ class ProviderError : public Error {
 };
 
 namespace detail {
-/// How people are told of it.
+/// The name of the machine in messages.
 inline std::string machine_label(const Machine& machine) {
   return hypertune::detail::format("{} {}", machine.head ? "head" : "worker",
                                    machine.address.empty() || machine.address == machine.id

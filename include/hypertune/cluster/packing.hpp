@@ -1,4 +1,4 @@
-// Packing: which machines a queue of trials asks for.
+// Packing: how many and which machines a queue of trials needs.
 #pragma once
 
 #include <hypertune/remote/demand.hpp>
@@ -16,10 +16,10 @@ namespace hypertune::inline v0::cluster {
 
 using remote::TrialShape;
 
-/// What is free of a machine. No I/O.
+/// The free resources of a machine. No I/O.
 class Room {
  public:
-  /// `known` false: nothing is known of the machine yet; it is taken to hold one trial, whatever it asks for.
+  /// `known` false: the machine's resources are not known; it is assumed to hold exactly one trial of any size.
   explicit Room(const Resources& total, bool known = true) : free_(total), known_(known) {
     memory_counts_ = total.memory > 0;
     if (total.gpus >= 1 && total.gpus < 4096) devices_.assign(static_cast<std::size_t>(total.gpus), 1.0);
@@ -27,7 +27,7 @@ class Room {
 
   bool fits(const Resources& needs) const {
     if (!known_) return !taken_;
-    constexpr double slack = 1e-9;  // ten times 0.1
+    constexpr double slack = 1e-9;  // for rounding errors, such as in ten times 0.1
     if (needs.cpus > free_.cpus + slack) return false;
     if (needs.gpus > 0 && !has_devices(needs.gpus)) return false;
     if (memory_counts_ && needs.memory > free_.memory) return false;
@@ -45,7 +45,7 @@ class Room {
     for (const auto& [name, amount] : needs.custom)
       if (amount > 0) free_.custom[name] -= amount;
     double rest = needs.gpus;
-    if (rest > 0 && rest < 1) {  // the fullest device that has it
+    if (rest > 0 && rest < 1) {  // the fullest device with enough left
       double* best = nullptr;
       for (auto& device : devices_)
         if (device + 1e-9 >= rest && (best == nullptr || device < *best)) best = &device;
@@ -75,7 +75,7 @@ class Room {
   std::vector<double> devices_;
 };
 
-/// How many trials like this one fit into an empty machine; at most `most`.
+/// How many trials with these needs fit on an empty machine; at most `most`.
 inline int how_many(const Resources& total, bool known, const Resources& needs, int most = 64) {
   Room room(total, known);
   int count = 0;
@@ -83,7 +83,7 @@ inline int how_many(const Resources& total, bool known, const Resources& needs, 
   return count;
 }
 
-/// Larger trials are packed first.
+/// A size to compare needs by: larger trials are packed first.
 inline double weight_of(const Resources& needs) {
   double weight = needs.cpus + 10 * needs.gpus + static_cast<double>(needs.memory >> 20U) / 8192;
   for (const auto& [name, amount] : needs.custom) weight += std::max(0.0, amount);

@@ -1,4 +1,4 @@
-// The Provider concept: where machines come from.
+// The Provider concept: a source of machines.
 #pragma once
 
 #include <hypertune/cluster/config.hpp>
@@ -15,14 +15,14 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// A Provider makes and ends machines for one cluster. It keeps these laws:
-/// - list() shows every machine of the cluster that is not terminated, whoever made it, with the tags it was made with.
-/// - create() makes at most one machine per token, however often it is called, and shows it in list() from then on.
-/// - terminate(), stop() and start() may be repeated; ids that are not there (any more) are no error.
+/// A Provider creates and terminates the machines of one cluster. Requirements:
+/// - list() returns every machine of the cluster that is not terminated, whatever process made it, with its tags.
+/// - create() makes at most one machine per token, however often it is called; list() contains it from then on.
+/// - terminate(), stop() and start() may be repeated; ids that do not exist (any more) are not errors.
 /// - Every call ends within the configured timeout. Errors are ProviderErrors.
 /// - Calls may come from several threads at once.
-/// It may also have `std::string explain(const std::string& id)`: how a machine has ended that list() shows no more;
-/// and `void clear()`: removes what is left of the cluster when list() shows no machine.
+/// Optional: `std::string explain(const std::string& id)` tells how a machine ended that list() no longer contains, and
+/// `void clear()` removes what is left of the cluster when list() is empty.
 template <class P>
 concept Provider =
     requires(P& provider, const LaunchRequest& request, const std::vector<std::string>& ids, const NodeType& type) {
@@ -31,13 +31,16 @@ concept Provider =
       provider.terminate(ids);
       provider.stop(ids);
       provider.start(ids);
-      { provider.resources_of(type) } -> std::same_as<std::optional<Resources>>;  ///< where the provider knows them
+      {
+        provider.resources_of(type)
+      } -> std::same_as<std::optional<Resources>>;  ///< nullopt if the provider does not
+                                                    ///< know them
       {
         provider.listing_delay()
-      } -> std::convertible_to<double>;  ///< seconds after which list() shows what create() made
+      } -> std::convertible_to<double>;  ///< maximum delay, in seconds, before list() contains what create() made
     };
 
-/// Any Provider, by value; copies are the same one.
+/// Holds any Provider by value; copies share one object.
 class AnyProvider {
  public:
   template <class P>
@@ -51,7 +54,7 @@ class AnyProvider {
   void start(const std::vector<std::string>& ids) { self_->start(ids); }
   std::optional<Resources> resources_of(const NodeType& type) { return self_->resources_of(type); }
   double listing_delay() { return self_->listing_delay(); }
-  /// Empty: nothing is known.
+  /// How a machine ended; empty: not known.
   std::string explain(const std::string& id) { return self_->explain(id); }
   void clear() { self_->clear(); }
 

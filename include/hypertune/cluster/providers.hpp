@@ -1,4 +1,4 @@
-// The providers that are built in: hosts that exist, a program of the user's, and AWS.
+// The built-in providers except Kubernetes: existing hosts, a program of the user, and AWS.
 #pragma once
 
 #include <hypertune/cluster/provider.hpp>
@@ -11,8 +11,8 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// Hosts that exist: to create a machine is to take the next free host of the list, to terminate one is to give it
-/// back. Which are taken stands in `state`/local.json.
+/// Existing hosts. create() takes the next free host of the list, terminate() gives it back. The taken hosts are
+/// recorded in `state`/local.json.
 class LocalProvider {
  public:
   LocalProvider(const ClusterConfig& config, const std::filesystem::path& state);
@@ -31,12 +31,12 @@ class LocalProvider {
   std::string head_;
   std::vector<std::string> workers_;
   std::filesystem::path file_;
-  std::vector<std::string> tried_;  // given back since the start: the others first
+  std::vector<std::string> tried_;  // hosts given back since the start: taken again only after the others
   std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
 };
 
-/// Any executable. It is run once for each call, gets one JSON object on its standard input and answers with one on its
-/// standard output; README.md has the protocol.
+/// A program of the user. It is run once per call, gets one JSON object on its standard input and writes one to its
+/// standard output; README.md describes the protocol.
 class CommandProvider {
  public:
   CommandProvider(const ClusterConfig& config, const std::filesystem::path& state);
@@ -59,10 +59,10 @@ class CommandProvider {
   std::filesystem::path lock_, folder_;
 };
 
-/// EC2 by the AWS command line (`aws`, version 1 or 2), with its configuration, profiles and credentials.
+/// EC2 through the AWS command line (`aws`, version 1 or 2), with its configuration, profiles and credentials.
 class AwsProvider {
  public:
-  /// Where a spot machine itself can read that it will be taken away: 404 until then.
+  /// URL on a spot machine that announces its interruption; returns 404 until then.
   static constexpr const char* notice_url = "http://169.254.169.254/latest/meta-data/spot/instance-action";
 
   AwsProvider(const ClusterConfig& config, const std::filesystem::path& state);
@@ -74,7 +74,7 @@ class AwsProvider {
   std::optional<Resources> resources_of(const NodeType& type);
   double listing_delay() const { return 15; }
 
-  /// What run-instances is given, as JSON.
+  /// The JSON argument of run-instances.
   std::string request_text(const LaunchRequest& request) const;
 
  private:
@@ -87,14 +87,14 @@ class AwsProvider {
   std::filesystem::path lock_;
 };
 
-/// The provider that the file names. `state`: the cluster's folder for what must be remembered. Error of kind `input`
-/// for one that there is not.
+/// Makes the provider that the file names. `state`: the cluster's folder for data that must be kept. Error of kind
+/// `input` if there is no such provider.
 AnyProvider make_provider(const ClusterConfig& config, const std::filesystem::path& state);
 
 namespace detail {
-/// The lock that a provider's programs hold while they run.
+/// The lock file that programs started by a provider hold while they run.
 inline std::filesystem::path calls_lock(const std::filesystem::path& state) { return state / "provider.lock"; }
-/// What the AWS command line's error means.
+/// Classifies an error message of the AWS command line.
 ProviderFailure aws_failure(const std::string& errors);
 }  // namespace detail
 

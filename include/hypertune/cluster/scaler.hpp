@@ -1,4 +1,4 @@
-// ClusterScaler: carries the autoscaler's decisions out, and offers the machines that are up to an executor.
+// ClusterScaler: carries out the autoscaler's decisions, and offers the machines that are up to an executor.
 #pragma once
 
 #include <hypertune/cluster/autoscaler.hpp>
@@ -20,19 +20,19 @@ using remote::HostDemand;
 
 struct ScalerOptions {
   Seconds tick = 1;                                  ///< between decisions
-  Seconds poll = 5;                                  ///< between looks at what the provider has
-  std::function<void(const std::string&)> log = {};  ///< each decision and its reason, a line
-  /// How a machine is made ready; by default Cluster::set_up().
+  Seconds poll = 5;                                  ///< between calls of the provider's list
+  std::function<void(const std::string&)> log = {};  ///< gets a line for each decision, with its reason
+  /// Sets up a machine; by default Cluster::set_up().
   std::function<MachineReport(const Machine&)> set_up = {};
 };
 
-/// Grows and shrinks a cluster with a queue of trials. Its machines are a HostSource: one appears there when it is set
-/// up, and leaves it before it is ended, so that no trial is placed on a machine that is about to go; it is ended only
-/// when the demand that was asked for after that shows nothing on it. Machines that are lost leave too. What fails is
-/// said in the log and tried again by the autoscaler's rules.
+/// Grows and shrinks a cluster with a queue of trials. Its machines form a HostSource: a machine is added when it is
+/// set up, and removed before it is terminated, so that no trial is placed on a machine that is about to end. It is
+/// terminated only if the demand requested after that shows no trial on it. Lost machines are removed as well. Failures
+/// are logged and retried by the autoscaler's rules.
 ///
-/// Threads: one of its own that decides, and some that launch. `demand` is called on the first. The cluster must live
-/// longer. stop(), which the destructor calls, waits for launches that are under way, and ends no machine.
+/// Threads: one that decides, and several that launch. `demand` is called on the first. The cluster must outlive this
+/// object. stop(), which the destructor calls, waits for launches in progress, and terminates no machine.
 class ClusterScaler {
  public:
   ClusterScaler(Cluster& cluster, std::function<HostDemand()> demand, ScalerOptions options = {});
@@ -40,18 +40,18 @@ class ClusterScaler {
   ClusterScaler(const ClusterScaler&) = delete;
   ClusterScaler& operator=(const ClusterScaler&) = delete;
 
-  /// The machines that take trials now: those that were offered to the cluster's MachineAccess.
+  /// The machines that take trials now; they were offered to the cluster's MachineAccess before.
   remote::HostSource host_source(Seconds interval = 1) const;
   remote::HostList hosts() const;
-  /// Error of kind `resources` at once for a trial that fits on no machine of the cluster's file.
+  /// Throws an error of kind `resources` if the trial fits on no machine of the cluster's file.
   void require_possible(const Resources& needs) const;
-  /// The shapes that were asked for and can never be placed.
+  /// The requested shapes that can never be placed.
   std::vector<Resources> impossible() const;
-  /// Why it is no use to wait for the first machine: none has come up, several launches have failed one after the other
-  /// for other reasons than that there was none to be had, and no other is under way. The last reason.
+  /// Why waiting for the first machine is useless: no machine has come up, several launches in a row have failed for
+  /// reasons other than capacity, and no other launch is in progress. Returns the last reason.
   std::optional<std::string> hopeless() const;
   CostReport cost() const;
-  /// Decides now rather than at the next tick: the queue has changed.
+  /// Decides now instead of at the next tick, because the queue has changed.
   void wake();
   void stop();
 

@@ -1,4 +1,4 @@
-// Running a program to its end: what it is given, what it says, and how long it may take.
+// Running a program until it ends: its input, its output, and a timeout.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,18 @@
 namespace hypertune::inline v0::cluster {
 
 struct ProgramCall {
-  std::vector<std::string> arguments;  ///< the program first; looked up in PATH
-  std::string input = {};              ///< its standard input
-  bool hold_input = false;             ///< its standard input does not end before it does
+  std::vector<std::string> arguments;                                  ///< the program first; searched in PATH
+  std::string input = {};                                              ///< its standard input
+  bool hold_input = false;                                             ///< its standard input stays open until it ends
   std::map<std::string, std::optional<std::string>> environment = {};  ///< added to this process's own
-  double timeout = 300;                                                ///< seconds; then its process group is killed
-  std::size_t max_output = std::size_t{8} << 20U;                      ///< bytes kept of each stream; more is dropped
-  /// A file that is locked as long as the program runs, whoever started it dies or not (see calls_in_flight()).
+  double timeout = 300;                                                ///< seconds; after that its process group is
+                                                                       ///< killed
+  std::size_t max_output = std::size_t{8} << 20U;                      ///< bytes kept of each stream; the rest is
+                                                                       ///< dropped
+  /// A file that is locked while the program runs, even if the process that started it dies (see wait_for_calls()).
   std::filesystem::path lock = {};
-  std::function<void(std::string_view)> on_output = {};  ///< what it says, both streams, as it comes
-  std::function<void(std::string_view)> on_errors = {};  ///< its standard error, apart from the other
+  std::function<void(std::string_view)> on_output = {};  ///< gets the output of both streams as it arrives
+  std::function<void(std::string_view)> on_errors = {};  ///< gets only the standard error
   std::stop_token stop = {};                             ///< kills the program
 };
 
@@ -32,19 +34,19 @@ struct ProgramResult {
   bool timed_out = false, cancelled = false, truncated = false;
   std::string output, errors;
   bool ok() const { return code == 0 && !timed_out && !cancelled; }
-  /// Why it is not ok, in one line: exit code or signal, and the last lines that it said.
+  /// Why ok() is false, in one line: exit code or signal, and the last lines of the output.
   std::string why() const;
 };
 
-/// Runs a program in a process group of its own: a Ctrl-C at the terminal does not reach it. Error of kind `usage` when
+/// Runs a program in its own process group, so that Ctrl-C at the terminal does not reach it. Error of kind `usage` if
 /// there is no such program.
 ProgramResult run_program(const ProgramCall& call);
 
-/// The process that holds the lock of a ProgramCall now; 0: none.
+/// The process that holds the lock of a ProgramCall; 0: none.
 int lock_holder(const std::filesystem::path& lock);
 
-/// Waits until no program that was started with this lock runs any more. Error of kind `busy` that names it after
-/// `seconds`.
+/// Waits until no program that was started with this lock runs any more. After `seconds`, throws an error of kind
+/// `busy` that names the program.
 void wait_for_calls(const std::filesystem::path& lock, double seconds);
 
 }  // namespace hypertune::inline v0::cluster

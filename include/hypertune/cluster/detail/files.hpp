@@ -1,4 +1,4 @@
-// Small files that must be whole or not there.
+// Small files that are written completely or not at all.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -29,7 +29,7 @@ inline void sync_folder(const std::filesystem::path& folder) {
   if (fd) ::fsync(fd.get());
 }
 
-/// One that is this user's alone, as names of machines and tokens are in them.
+/// Readable only by this user, since the files contain names of machines and tokens.
 inline void replace_file(const std::filesystem::path& path, std::string_view text) {
   hypertune::detail::replace_file(path, text, 0600);
 }
@@ -40,7 +40,7 @@ inline std::optional<std::string> read_file(const std::filesystem::path& path) {
   return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
 }
 
-// A file that is gone at the end of the scope.
+// A file that is removed at the end of the scope.
 class TemporaryFile {
  public:
   TemporaryFile() {

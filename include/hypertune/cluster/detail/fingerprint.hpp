@@ -1,4 +1,4 @@
-// Fingerprint: 128 bits that tell whether something has changed. Not for what others might forge.
+// Fingerprint: a hash of 128 bits to detect changes. Not cryptographic: it can be forged.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Reading JSON that others wrote, with complaints instead of surprises.
+// Reading JSON of other programs. Functions return defaults for values of the wrong type.
 #pragma once
 
 #include <hypertune/cluster/machine.hpp>
@@ -16,7 +16,7 @@ namespace hypertune::inline v0::cluster::detail {
 
 namespace json = boost::json;
 
-/// nullopt for what is no JSON.
+/// nullopt if the text is not valid JSON.
 inline std::optional<json::value> parse_json(std::string_view text) {
   json::error_code error;
   json::parse_options options;
@@ -26,7 +26,7 @@ inline std::optional<json::value> parse_json(std::string_view text) {
   return value;
 }
 
-/// Empty where there is no such text.
+/// Empty if there is no string of this key.
 inline std::string text_of(const json::object& object, std::string_view key) {
   const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
   const auto* text = value != nullptr ? value->if_string() : nullptr;
@@ -41,7 +41,7 @@ inline double number_of(const json::object& object, std::string_view key, double
   return error ? fallback : x;
 }
 
-/// A number from outside as a count of things of 2^`shift` bytes; 0 where it is none.
+/// Converts an external number of units of 2^`shift` bytes to bytes; 0 if it is negative or too large.
 inline std::uint64_t bytes_of(double count, unsigned shift) {
   return count > 0 && count < 0x1p43 ? static_cast<std::uint64_t>(count) << shift : 0;
 }
@@ -52,7 +52,8 @@ inline bool flag_of(const json::object& object, std::string_view key) {
   return flag != nullptr && *flag;
 }
 
-/// Something that may stand in a command line of ours as a name: no option, no spaces, nothing unprintable.
+/// Whether the text can be used as a name in a command line: not an option, no spaces, quotes or unprintable
+/// characters.
 inline bool is_plain_name(std::string_view text) {
   return !text.empty() && text.size() <= 255 && text.front() != '-' &&
          std::all_of(text.begin(), text.end(), [](unsigned char c) {

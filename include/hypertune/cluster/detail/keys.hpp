@@ -1,4 +1,4 @@
-// The keys of a CLUSTER.yaml: tables for its reader, docs/cluster.md and `hypertune schema`.
+// The keys of a CLUSTER.yaml: tables for its parser, docs/cluster.md and `hypertune schema`.
 #pragma once
 
 #include <hypertune/config/shape.hpp>
@@ -8,7 +8,7 @@
 namespace hypertune::inline v0::cluster::detail {
 
 const hypertune::Keys& cluster_keys();
-/// Of one of the types that hypertune has.
+/// `type`: one of the built-in provider types.
 hypertune::Keys provider_keys(std::string_view type);
 const hypertune::Keys& auth_keys();
 const hypertune::Keys& node_type_keys();

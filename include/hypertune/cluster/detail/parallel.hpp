@@ -1,4 +1,4 @@
-// Work on several threads.
+// Running work on several threads.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::cluster::detail {
 
-/// Calls `work(i)` for each index on some threads and waits for all. It must not throw.
+/// Calls `work(i)` for each index on up to `threads` threads and waits for all. `work` must not throw.
 template <class F>
 void in_parallel(std::size_t count, std::size_t threads, F work) {
   std::atomic<std::size_t> next{0};

@@ -1,4 +1,4 @@
-// The time between two questions to a provider.
+// Pause: the waiting time between two provider calls.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::cluster::detail {
 
-// A provider is asked again after a while that grows: nothing tells when a machine has changed.
+// Providers do not report when a machine has changed, so they are polled; the interval grows up to a maximum.
 class Pause {
  public:
   explicit Pause(double first = 0.05, double most = 2) : next_(first), most_(most) {}

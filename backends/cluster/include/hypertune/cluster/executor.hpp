@@ -1,4 +1,4 @@
-// on_cluster(): trials on the machines of a CLUSTER.yaml, which come and go with the queue.
+// on_cluster(): trials on the machines of a CLUSTER.yaml, which are launched and terminated as the queue needs.
 #pragma once
 
 #include <hypertune/cluster/config.hpp>
@@ -17,25 +17,27 @@ namespace hypertune::inline v0::cluster {
 /// Meant for designated initialisers: `{.file = "CLUSTER.yaml", .remote = runtime.setup()}`.
 struct ClusterSetup {
   std::filesystem::path file = {};  ///< the CLUSTER.yaml, read when the experiment begins
-  ClusterOverrides overrides = {};  ///< of what it says
-  ssh::SshSetup remote = {};        ///< how trials get to machines; its hosts and ssh.config are the cluster's
-  bool grow = true;                 ///< whether machines are launched and ended for the queue; false: those that are up
-  std::function<void()> tick = {};  ///< called about once a second, on a thread of the executor's
-  /// Lines for the user while no experiment takes them; by default they go to standard error. Any thread.
+  ClusterOverrides overrides = {};  ///< replace values of the file
+  ssh::SshSetup remote = {};        ///< how trials run on the machines; its hosts and ssh.config are set by the cluster
+  bool grow = true;                 ///< launch and terminate machines for the queue; false: use only those that are up
+  std::function<void()> tick = {};  ///< called about once a second, on a thread of the executor
+  /// Gets the lines for the user while no experiment takes them; by default they go to standard error. May be called
+  /// from any thread.
   std::function<void(const std::string&)> say = {};
 };
 
-/// Machines are launched as trials wait, up to max_workers, cheapest first, spot before on-demand; end when they were
-/// idle for idle_timeout_minutes; and end with the run, however it ends, but for the head and min_workers of a cluster
-/// that `hypertune up` has brought up. After a SIGKILL they go on until the experiment is resumed, or `hypertune down`.
-/// A trial that fits on no type is an error of kind `resources` before any machine is asked for. What it has cost is
-/// `cost.json` in the experiment's folder, as `hypertune results` shows it. Without `grow` the machines are those that
-/// `hypertune up` has brought up, and stay: others may use them as well. Copies are the same executor.
+/// Machines are launched while trials wait, up to max_workers, cheapest first, spot before on-demand. They are
+/// terminated after being idle for idle_timeout_minutes, and at the end of the run, however it ends, except for the
+/// head and min_workers of a cluster that `hypertune up` has started. After a SIGKILL they run on until the experiment
+/// is resumed, or until `hypertune down`. A trial that fits on no type is an error of kind `resources` before any
+/// machine is launched. The costs are in `cost.json` in the experiment's folder; `hypertune results` shows them.
+/// Without `grow`, the executor uses the machines that `hypertune up` has started and does not terminate them, so
+/// others may use them as well. Copies share one executor.
 class ClusterExecutor {
  public:
   explicit ClusterExecutor(ClusterSetup setup);
 
-  /// Waits for the first machine; Ctrl-C ends that (Error of kind `experiment`), with all machines.
+  /// Waits for the first machine. Ctrl-C interrupts the wait (Error of kind `experiment`) and terminates all machines.
   std::vector<Host> hosts() const;
   Seconds now() const;
   void start(ExecutorStart start);
@@ -50,7 +52,7 @@ class ClusterExecutor {
   void trial_ended(TrialId trial);
   void teardown();
 
-  /// Whether Ctrl-C ended the last run before a machine was up.
+  /// Whether Ctrl-C interrupted the last run before a machine was up.
   bool interrupted_early() const;
 
  private:
@@ -66,7 +68,7 @@ namespace hypertune::inline v0 {
 using cluster::ClusterExecutor;
 using cluster::ClusterSetup;
 
-/// `ht::on_cluster("CLUSTER.yaml", runtime.setup())`: trials as processes on machines that come and go with the queue.
+/// `ht::on_cluster("CLUSTER.yaml", runtime.setup())`: runs trials as processes on the machines of a cluster.
 inline ClusterExecutor on_cluster(std::filesystem::path file, SshSetup remote = {}) {
   ClusterSetup setup;
   setup.file = std::move(file);

@@ -1,4 +1,4 @@
-// MachineLink: a connection to one machine of a cluster, whatever the provider; and what goes with a provider.
+// MachineLink: a connection to one machine of a cluster of any provider; and the functions that depend on the provider.
 #pragma once
 
 #include <hypertune/cluster/access.hpp>
@@ -20,48 +20,48 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// The provider that the file names, in the cluster's own folder. Error of kind `input` for one that there is not, of
-/// kind `usage` for kubernetes where this was built without it.
+/// Makes the provider that the file names, with the cluster's own folder. Error of kind `input` if there is no such
+/// provider, of kind `usage` for kubernetes if this was built without it.
 AnyProvider provider_of(const ClusterConfig& config);
-/// How its machines are logged in to.
+/// The MachineAccess for the provider's machines.
 AnyAccess access_of(const ClusterConfig& config);
-/// Both, driven: see Cluster.
+/// A Cluster with the provider and the access above.
 std::unique_ptr<Cluster> open_cluster(ClusterConfig config, ClusterHooks hooks = {});
 
-/// A connection to one machine, for as long as it (or a copy) lives.
+/// A connection to one machine; it is closed when the last copy is destroyed.
 struct MachineLink {
   remote::HostShell shell;
-  /// Who connects to the first port on loopback here is connected to the second one on the machine's loopback.
+  /// Forwards a port: connections to port `local` on loopback here go to port `remote` on the machine's loopback.
   std::function<void(std::uint16_t local, std::uint16_t remote)> forward;
 };
 
-/// `stop` ends the connecting, of pods. Errors are those of ssh, or of the API
-/// server. `state`: the cluster's folder.
+/// `stop` interrupts connecting, for pods only. Errors are those of ssh or of the API server. `state`: the cluster's
+/// folder.
 MachineLink connect_machine(const ClusterConfig& config, const Machine& machine, const std::filesystem::path& state,
                             Seconds deadline = 30, const std::stop_token& stop = {});
 
-/// What an error says of a machine that was connected to, or used over a link.
+/// What an error means for the connection to a machine.
 enum class LinkTrouble : std::uint8_t {
-  lasting,  ///< another attempt would fail as well
-  passing,  ///< it may succeed
-  silent,   ///< … and nothing has answered
+  lasting,  ///< a retry would fail as well
+  passing,  ///< a retry may succeed
+  silent,   ///< a retry may succeed; nothing has answered yet
 };
 LinkTrouble link_trouble(const std::exception& error);
-/// The same of a machine that was made a moment ago, and whose account may not be there yet.
+/// As above, for a machine that was just made, whose user account may not exist yet.
 LinkTrouble fresh_link_trouble(const std::exception& error);
 
-/// What a person does at a machine.
+/// An interactive session on a machine: a command, a shell or only port forwarding.
 struct Attendance {
-  std::string command = {};  ///< of a login shell; empty: that shell itself
-  bool only_ports = false;   ///< no command at all: until `stop`
-  bool terminal = false;     ///< it has a terminal
+  std::string command = {};  ///< run by a login shell; empty: an interactive login shell
+  bool only_ports = false;   ///< forward ports only, until `stop`
+  bool terminal = false;     ///< allocate a terminal
   struct Port {
     std::uint16_t local = 0, remote = 0;
   };
-  std::vector<Port> ports = {};  ///< forwarded meanwhile, from loopback to loopback
+  std::vector<Port> ports = {};  ///< forwarded during the session, from loopback to loopback
 };
-/// Runs it with this process's streams. `run` starts a program at this terminal and returns its exit code (of ssh,
-/// which a person meets as it is). Returns the command's exit code.
+/// Runs the session with this process's streams. `run` starts a program (ssh) at this terminal and returns its exit
+/// code. Returns the command's exit code.
 int attend(const ClusterConfig& config, const Machine& machine, const Attendance& what,
            const std::function<int(const std::vector<std::string>&)>& run, const std::stop_token& stop);
 

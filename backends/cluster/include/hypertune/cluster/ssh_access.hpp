@@ -1,4 +1,4 @@
-// SshAccess: machines of a cluster over the user's own ssh.
+// SshAccess: access to the machines of a cluster through the user's ssh.
 #pragma once
 
 #include <hypertune/cluster/access.hpp>
@@ -11,18 +11,18 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// Connects, copies files, runs the file's commands; the head logs in to the workers by a key that was made on it.
+/// Connects, copies files and runs the file's commands. The head logs in to the workers with a key generated on it.
 class SshAccess {
  public:
   MachineReport set_up(Cluster& cluster, const Machine& machine, const UpOptions& options);
   void introduce(Cluster& cluster, const std::vector<MachineReport>& reports);
   void clean(Cluster& cluster, const Machine& machine);
   void forget(Cluster& cluster, const Machine& machine);
-  /// Writes ssh_config() anew where it has changed.
+  /// Writes ssh_config() again if it has changed.
   void offer(Cluster& cluster, const std::vector<OfferedMachine>& machines);
 
-  /// An ssh_config with each machine that is offered, by its name: address, user, key and host key as CLUSTER.yaml has
-  /// them, then what the user's own says.
+  /// An ssh_config file with an entry for each offered machine, by its name: address, user, key and host key as in
+  /// CLUSTER.yaml, followed by the user's own configuration.
   static std::filesystem::path ssh_config(const Cluster& cluster) { return cluster.state() / "ssh_config"; }
 
   /// What offer() writes.
@@ -30,7 +30,7 @@ class SshAccess {
                                      const std::vector<OfferedMachine>& machines);
 
  private:
-  std::string written_;  // of the one thread that offers
+  std::string written_;  // used only by the thread that calls offer()
 };
 
 static_assert(MachineAccess<SshAccess>);

@@ -1,4 +1,4 @@
-// Files to and from machines, with what rsync_exclude and rsync_filter leave out.
+// Copying files to and from machines, without those that rsync_exclude and rsync_filter exclude.
 #pragma once
 
 #include <hypertune/files/folder_walk.hpp>
@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0::cluster {
 
-/// What there is to send of a file or folder.
+/// The content of a file or folder to send.
 struct FileSet {
   std::filesystem::path root;
   bool folder = false;
@@ -24,11 +24,11 @@ struct FileSet {
 FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules);
 
 /// Sends a folder's content into the folder `remote`, or a file to `remote` (into it if it ends with '/' or is a
-/// folder). Errors are remote::HostError, Error, or what the shell throws.
+/// folder). Throws remote::HostError, Error, or the shell's errors.
 void push_files(const remote::HostShell& shell, const FileSet& files, const std::string& remote,
                 const std::stop_token& stop = {});
-/// Brings a remote file or the content of a remote folder to `local`. `newer_than`: only files that were written later
-/// than this remote file. Returns how many files came; 0 also where `remote` is not there and `optional`.
+/// Copies a remote file or the content of a remote folder to `local`. `newer_than`: only files modified after this
+/// remote file. Returns the number of files. Error of kind `input` if there is nothing at `remote`.
 std::size_t pull_files(const remote::HostShell& shell, const std::string& remote, const std::filesystem::path& local,
                        const std::vector<std::string>& exclude = {}, const std::string& newer_than = {},
                        const std::stop_token& stop = {});

@@ -1,4 +1,4 @@
-// DemandTracker: what an experiment asks for, seen from the commands and events that pass its executor.
+// DemandTracker: computes what an experiment needs from the commands and events of its executor.
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
@@ -19,28 +19,28 @@
 
 namespace hypertune::inline v0::remote {
 
-/// So many trials that ask for the same.
+/// A number of trials with the same needs.
 struct TrialShape {
   Resources needs;
   int count = 1;
 };
 
-/// What an executor knows of its queue: trials by what they ask for, and what runs on each host by its name.
+/// The demand of a queue: the needs of waiting trials, and what runs on each host, by the host's name.
 struct HostDemand {
   std::vector<TrialShape> pending;
   std::map<std::string, std::vector<Resources>> running;
 };
 
-/// Counts for an experiment whose trials all ask for the same, so many workers each. Trials that were never launched,
-/// and those that failed and were not launched again, wait, unless trial_ended() says that they have ended. Paused ones
-/// do not, as they may never go on; where there is nothing else, they ask for one place, so that what chooses among
-/// them has a host. Thread-safe.
+/// Counts for an experiment whose trials all have the same needs and number of workers. Trials that were never launched
+/// count as waiting, and so do those that failed and were not launched again, until trial_ended(). Paused trials do
+/// not, because they may never continue; but if there is nothing else, they need one place, so that the scheduler that
+/// chooses among them has a host. Thread-safe.
 class DemandTracker {
  public:
-  /// `trials`: how many the experiment has in all (its samples). `concurrency`: how many run at once at most; 0: any.
+  /// `trials`: total number of trials (samples). `concurrency`: maximum number that run at once; 0: unlimited.
   DemandTracker(Resources needs, int trials, int concurrency = 0, int workers = 1)
       : needs_(std::move(needs)), trials_(trials), concurrency_(concurrency), workers_(workers) {}
-  /// Without a number of trials there is always one more.
+  /// If the number of trials is not given, there is always one more.
   explicit DemandTracker(const Workload& workload)
       : DemandTracker(workload.each, bounded(workload.trials.value_or(0), max_places),
                       bounded(workload.concurrency, 10'000), workload.workers) {}
@@ -73,7 +73,7 @@ class DemandTracker {
       if (!ended_trials_.contains(failed->trial)) failed_.insert(failed->trial);
     }
   }
-  /// The trial has ended for good, however it did (record::TrialEnded).
+  /// The trial has ended for good, with any result (record::TrialEnded).
   void trial_ended(TrialId trial) {
     const std::lock_guard lock(mutex_);
     seen_.insert(trial);
@@ -81,8 +81,8 @@ class DemandTracker {
     failed_.erase(trial);
     paused_.erase(trial);
   }
-  /// The host is no more, and another one may come under its name: what still runs for a trial, as the other workers of
-  /// a group, does so elsewhere.
+  /// The host has ended, and another one may get its name. Parts of a trial that still run, such as the other workers
+  /// of a group, run on other hosts.
   void host_ended(const std::string& name) {
     const std::lock_guard lock(mutex_);
     for (auto& [trial, places] : running_)
@@ -114,7 +114,7 @@ class DemandTracker {
   static int bounded(std::int64_t count, std::int64_t otherwise) {
     return static_cast<int>(count > 0 ? std::min(count, max_places) : otherwise);
   }
-  using Place = std::pair<std::string, Resources>;  // the name of a host, and what is held there
+  using Place = std::pair<std::string, Resources>;  // a host's name, and the resources held there
 
   static std::vector<Place> places_of(const Allocation& allocation) {
     std::vector<Place> places;
@@ -130,8 +130,8 @@ class DemandTracker {
   std::map<TrialId, std::vector<Place>> running_;
 };
 
-/// Any executor with a tracker that sees all that passes it. A host that is lost is never lost for good here: another
-/// like it can be made.
+/// Wraps an executor and passes its commands and events to a tracker. HostLost is never `for_good` here, because a
+/// replacement for the host can be made.
 template <Executor E>
 class TrackedExecutor {
  public:

@@ -1,4 +1,4 @@
-// Dialer: how a byte stream to an agent on one machine is opened, whatever carries it.
+// Dialer: opens a byte stream to an agent on one machine, over any transport.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -20,14 +20,14 @@ namespace hypertune::inline v0::remote {
 
 using hypertune::detail::Descriptor;
 
-/// What is known of why a host cannot be used.
+/// Whether a later attempt to use a host may succeed.
 enum class FailureClass : std::uint8_t {
-  transient,  ///< another attempt may succeed: the network's troubles
-  unknown,    ///< taken for permanent when it has come many times in a row
-  permanent,  ///< somebody has to mend it: a refused login, a program that cannot run there
+  transient,  ///< another attempt may succeed: network problems
+  unknown,    ///< treated as permanent after many failures in a row
+  permanent,  ///< somebody must fix it: a refused login, a program that cannot run there
 };
 
-/// What dial() throws. `what()` is one line for people, without the host's name: whoever tells it names the host.
+/// Thrown by dial(). `what()` is one line for the user, without the host's name, which the caller adds.
 class DialError : public Error {
  public:
   DialError(FailureClass failure, const std::string& message, Errc code = Errc::io)
@@ -38,11 +38,11 @@ class DialError : public Error {
   FailureClass failure_;
 };
 
-/// What carries a stream (a process, a thread that pumps), ended once: by end() or by the destructor.
+/// The carrier of a stream (a process, or a thread that copies data); ended once, by end() or the destructor.
 class StreamCarrier {
  public:
   StreamCarrier() = default;
-  /// `end` waits for the carrier's own end for so many seconds, then ends it by force. It blocks.
+  /// `end` waits up to `grace` seconds for the carrier to end by itself, then ends it by force. It blocks.
   explicit StreamCarrier(std::function<void(double grace)> end) : end_(std::move(end)) {}
   StreamCarrier(StreamCarrier&& other) noexcept : end_(std::exchange(other.end_, nullptr)) {}
   StreamCarrier& operator=(StreamCarrier&& other) noexcept {
@@ -61,39 +61,40 @@ class StreamCarrier {
   std::function<void(double)> end_;
 };
 
-/// A byte stream to an agent. All three descriptors may be sockets, pipes, or anything else that can be polled.
+/// A byte stream to an agent. The descriptors may be sockets, pipes, or anything else that can be polled.
 struct AgentStream {
-  Descriptor to;    ///< its standard input
-  Descriptor from;  ///< its standard output
-  Descriptor err;   ///< what explains a stream that ends before the agent speaks
+  Descriptor to;    ///< the agent's standard input
+  Descriptor from;  ///< the agent's standard output
+  Descriptor err;   ///< messages that explain why a stream ended before the agent's hello
   StreamCarrier carrier;
 };
 
-/// Opens streams to one machine, and tells its own errors apart. Calls never overlap.
+/// Opens streams to one machine and classifies failures. Calls never overlap.
 template <class D>
 concept Dialer = requires(D& dialer, std::stop_token stop, const std::string& said) {
-  /// Prepares what is needed (a connection, the program's file) and starts the agent. Called for each attempt on a
-  /// thread that lives as long as the stream; may block, for a bounded time. A request to stop ends it soon, and does
-  /// nothing to a stream that it has returned. Throws DialError, or another Error: of kind `usage` it counts as
-  /// permanent, else as unknown.
+  /// Prepares what is needed (a connection, the program's file) and starts the agent. Called once per attempt, on a
+  /// thread that lives as long as the stream. May block for a bounded time. A stop request ends the call soon, but does
+  /// not affect a stream that was already returned. Throws DialError, or another Error: kind `usage` counts as
+  /// permanent, other kinds as unknown.
   { dialer.dial(stop) } -> std::same_as<AgentStream>;
-  /// What it means when a stream ended before the agent's hello, by the end of what came on `err`. Any thread.
+  /// Classifies the end of a stream before the agent's hello, by the last output on `err`. May be called from any
+  /// thread.
   { dialer.classify(said) } -> std::same_as<FailureClass>;
-  // It may also have `std::string explain(const std::string& said)`: the same as one line for people. Else that is the
-  // last line that was said.
+  // Optional: `std::string explain(const std::string& said)` returns the reason as one line for the user. The default
+  // is the last line of `said`.
 };
 
-/// A Dialer as a value; copies are one dialer.
+/// Holds any Dialer by value; copies share one dialer.
 class AnyDialer {
  public:
   AnyDialer() = default;
   template <class D>
     requires(!std::same_as<std::remove_cvref_t<D>, AnyDialer> && Dialer<std::decay_t<D>>)
-  AnyDialer(D&& dialer)  // NOLINT: any dialer is one
+  AnyDialer(D&& dialer)  // NOLINT: implicit on purpose
       : self_(std::make_shared<Holder<std::decay_t<D>>>(std::forward<D>(dialer))) {}
 
   explicit operator bool() const { return self_ != nullptr; }
-  /// Waits for a call that is still on its way, which is to have been told to stop.
+  /// Waits for an earlier call that is still running; that one should have been asked to stop.
   AgentStream dial(std::stop_token stop) const { return self_->dial(std::move(stop)); }
   FailureClass classify(const std::string& said) const { return self_->classify(said); }
   std::string explain(const std::string& said) const { return self_->explain(said); }
@@ -128,22 +129,22 @@ class AnyDialer {
   std::shared_ptr<Any> self_;
 };
 
-/// A local command whose standard streams are those of an agent there. It runs in a process group of its own, and the
-/// kernel ends it when the thread that dialled ends.
+/// Runs a local command whose standard streams are those of the agent. It runs in its own process group, and the kernel
+/// kills it when the thread that called dial() ends.
 class CommandDialer {
  public:
   using Command = std::vector<std::string>;
   using Environment = std::map<std::string, std::string>;
 
-  /// `environment` is added to this program's. Secrets belong there, or into files, never into the command.
+  /// `environment` is added to this program's. Put secrets there or into files, never into the command.
   explicit CommandDialer(Command command, Environment environment = {})
       : CommandDialer([command = std::move(command)] { return command; }, std::move(environment)) {}
-  /// The command is made anew for each attempt.
+  /// `command` is called for each attempt.
   explicit CommandDialer(std::function<Command()> command, Environment environment = {})
       : command_(std::move(command)), environment_(std::move(environment)) {}
 
   AgentStream dial(const std::stop_token& stop) const;
-  /// What is known of any program: a library that it lacks will be missing the next time, too.
+  /// Classifies messages that any program may print, such as a missing library, which is permanent.
   FailureClass classify(const std::string& said) const;
 
  private:

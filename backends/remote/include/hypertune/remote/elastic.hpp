@@ -1,4 +1,4 @@
-// ElasticExecutor: one experiment at a time on workers that come and go with its queue of trials.
+// ElasticExecutor: runs one experiment at a time on workers that are started and ended as its queue of trials needs.
 #pragma once
 
 #include <hypertune/config/worker_count.hpp>
@@ -15,56 +15,59 @@
 
 namespace hypertune::inline v0::remote {
 
-/// One that may be asked for.
+/// A worker that may be requested.
 struct ElasticWorker {
-  std::string name;  ///< of the host; the same each time, so that the Tuner knows it again
-  Resources total;   ///< what it has, as far as that is known before it is there
+  std::string name;  ///< name of the host; the same in each run, so that the Tuner recognizes it
+  Resources total;   ///< its resources, as far as known before it has started
   AnyDialer dialer;
 };
 
-/// The workers that an experiment may have. None is asked for before a trial needs it.
+/// The workers that an experiment may have. None is requested before a trial needs it.
 struct ElasticPlan {
   std::vector<ElasticWorker> workers = {};  ///< at least one
-  int min = 1;                              ///< so many are there even where no trial needs them
-  Seconds idle = 60;                        ///< one without a trial is ended after so long
-  /// For so long those of a trial's workers that are there are held while the others find no room: see GroupHold.
+  int min = 1;                              ///< number of workers that are kept even if no trial needs them
+  Seconds idle = 60;                        ///< seconds without a trial after which a worker is ended
+  /// Seconds for which started workers of a group are held while the others find no room; see GroupHold.
   Seconds group_patience = 300;
-  bool keep_all = false;  ///< they are there anyway: all are used, and none is ended
+  bool keep_all = false;  ///< the workers exist anyway: use all, end none
   RemoteOptions remote = {};
-  std::string asked = "has been asked for";  ///< why a worker is not there yet, until more is known
-  std::string kind = "worker";               ///< what they are, where a trial needs more than any of them has
-  /// By "cpus", "gpus" and "memory", the option that says how much of it a worker has; what it lacks cannot be chosen.
+  std::string asked = "has been asked for";  ///< why a worker has not started, until more is known
+  std::string kind = "worker";               ///< what to call a worker in the error for a trial that needs more than
+                                             ///< any of them has
+  /// For "cpus", "gpus" and "memory": the option that sets how much of it a worker has. A resource without an entry
+  /// cannot be set.
   std::map<std::string, std::string> options = {};
 };
 
-/// What a backend sees of its workers while an experiment runs, and may say of them.
+/// The interface through which a backend observes and controls its workers while an experiment runs.
 class ElasticWorkers {
  public:
   virtual ~ElasticWorkers() = default;
-  /// Of the workers that there have been.
+  /// The accounts of all workers so far.
   virtual std::vector<HostAccount> accounts() const = 0;
-  /// Why a worker that is waited for is not there, or that it never will be: see HostPool.
+  /// Why an awaited worker has not started, or that it never will; see HostPool.
   virtual void explain(const std::string& worker, std::string why) = 0;
   virtual void refuse(const std::string& worker, std::string why) = 0;
-  /// Those that wait for what others have, all of them: what is there of a trial's workers meanwhile is held in vain.
+  /// All workers that wait for resources in use by others. Started workers of the same group are then held in vain; see
+  /// GroupHold.
   virtual void lack_room(const std::vector<std::string>& workers) = 0;
-  /// The worker is about to be taken away by whoever runs it: its trials save and go on elsewhere, and it is dialled
-  /// again as long as it is needed.
+  /// The worker is about to be taken away: its trials save and continue elsewhere. It is dialled again while it is
+  /// needed. `left`: seconds until its end.
   virtual void give_notice(const std::string& worker, std::string why, Seconds left) = 0;
 };
 
-/// What a backend does for an experiment beside dialling; each may be empty.
+/// Callbacks of a backend during an experiment, besides dialling; each may be empty.
 struct ElasticHooks {
-  /// Called again and again on a thread of the experiment's, after so many seconds as it returns; may block until
-  /// `stop` is called.
+  /// Called repeatedly on a thread of the experiment; returns the seconds until the next call. May block until `stop`
+  /// is called.
   std::function<Seconds(ElasticWorkers&)> look = {};
-  /// look() is to return soon. Any thread.
+  /// Makes look() return soon. May be called from any thread.
   std::function<void()> stop = {};
-  /// The worker has been told to leave, as nothing needs it, or as it has done all that it was to do
-  /// (RemoteOptions::reuse). Not to block.
+  /// The worker was told to leave, because no trial needs it or it has run its one attempt (RemoteOptions::reuse). Must
+  /// not block.
   std::function<void(const std::string& worker)> ended = {};
-  /// All streams have ended. `unfinished`: trials waited or ran when it was told to end, so that the experiment may be
-  /// resumed. Blocks for a bounded time.
+  /// All streams have ended. `unfinished`: trials waited or ran at the shutdown, so the experiment may be resumed. May
+  /// block for a bounded time.
   std::function<void(bool unfinished)> finish = {};
 };
 
@@ -74,13 +77,13 @@ struct ElasticExperiment {
   std::shared_ptr<Notices> notices;
 };
 
-/// There are as many workers as the queue of trials asks for, and they end when they were idle for some time, and with
-/// the run. The experiment begins while they are waited for, and says what they wait for. Copies are the same executor.
+/// Keeps as many workers as the queue of trials needs. Workers end when they were idle for some time, and with the run.
+/// The experiment begins while workers are awaited, and reports what they wait for. Copies share one executor.
 class ElasticExecutor {
  public:
-  /// Called for each experiment, before anything is asked for; what it throws is thrown to the user.
+  /// Called for each experiment, before any worker is requested. Its exceptions are passed to the user.
   using Make = std::function<ElasticExperiment(const Workload&)>;
-  /// `name`: of the executor.
+  /// `name`: name of the executor.
   ElasticExecutor(std::string name, Make make);
 
   std::vector<Host> hosts() const;
@@ -97,7 +100,7 @@ class ElasticExecutor {
   void trial_ended(TrialId trial);
   void teardown();
 
-  /// Of the workers that there have been. Any thread.
+  /// The accounts of all workers so far. May be called from any thread.
   std::vector<HostAccount> accounts() const;
 
  private:

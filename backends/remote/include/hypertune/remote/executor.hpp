@@ -19,30 +19,31 @@ namespace hypertune::inline v0::remote {
 
 struct RemoteOptions {
   HostTimeouts timeouts = {};
-  /// Seconds at the start for hosts to be reached, once one is, at most: others get as long as that one took (but a
-  /// second), so that one that hangs holds up nobody. Those that are not there by then join later.
+  /// Maximum seconds to wait at the start for further hosts after the first one is reached. The others get as long as
+  /// the first one took (at least a second), so that a hanging host does not delay the run. Later hosts join when they
+  /// are reached.
   double gather = 20;
-  /// Seconds to wait for other hosts when every one is refused (see HostTimeouts); then wait() throws an Error of kind
-  /// `resources` with the reason of each, and the experiment can be resumed when that is mended.
+  /// Seconds to wait for new hosts when all hosts are refused (see HostTimeouts). Then wait() throws an Error of kind
+  /// `resources` with the reason for each host; the experiment can be resumed after the problem is fixed.
   double all_refused = 0;
-  std::string program = {};  ///< what the agents make their Program of: see ProgramMaker
-  /// How a host learns that it will be taken away, beside SIGTERM to its agent: a shell command that succeeds then, or
-  /// an http:// address that answers 200 then (as clouds have on 169.254.169.254).
+  std::string program = {};  ///< description from which the agents make their Program; see ProgramMaker
+  /// How a host learns that it will be taken away, besides SIGTERM to its agent: a shell command that then succeeds, or
+  /// an http:// URL that then returns 200 (clouds provide one on 169.254.169.254).
   std::string notice_command = {}, notice_url = {};
   Seconds notice_interval = 5;  ///< polling interval, in seconds
-  /// Seconds after a notice for which a trial may go on to the end of its step, to save there.
+  /// Seconds after a notice in which a trial may finish its step to save.
   Seconds notice_grace = 10;
-  CheckpointTransfer transfer = {};  ///< how checkpoints travel
-  int dials = 32;                    ///< hosts that are dialled at once: a thread each
-  /// Hosts are workers, each like any other, which whoever keeps the pool asks for and ends: what keeps several of them
-  /// from coming is said once, and nothing of those that are not needed any more.
+  CheckpointTransfer transfer = {};  ///< how checkpoints are transferred
+  int dials = 32;                    ///< maximum number of hosts dialled at once; each takes a thread
+  /// The hosts are interchangeable workers, which the owner of the pool requests and ends. A problem that keeps several
+  /// of them from starting is reported once, and workers that are no longer needed are not reported.
   bool alike = false;
-  /// false: a host runs one attempt, or one worker of it, and no more than one at once whatever it has room for. It is
-  /// taken out of the pool for good (HostPool::take_retired()) before the end of that attempt is told. A trial that
-  /// pauses does not stay in memory there: it is saved, and goes on elsewhere.
+  /// false: a host runs only one attempt, or one worker of it, regardless of its room. It is removed from the pool for
+  /// good (HostPool::take_retired()) before the end of the attempt is reported. A paused trial does not stay in memory
+  /// on the host: it is saved and continues elsewhere.
   bool reuse = true;
 
-  /// Error of kind `usage` for what makes no sense.
+  /// Error of kind `usage` for invalid values.
   void validate() const {
     timeouts.validate();
     check_options(transfer);
@@ -58,31 +59,32 @@ struct RemoteOptions {
   }
 };
 
-/// What one host has done so far.
+/// Statistics of one host.
 struct HostAccount {
   std::string name;
   HostState state = HostState::connecting;
-  std::string reason;          ///< why it is not used, if so
-  double seconds = 0;          ///< for which it was there
-  int incarnations = 0;        ///< connections
-  int losses = 0;              ///< of those, how many were lost
-  double cpu = 0;              ///< cores in use when it last said so
-  std::uint64_t memory = 0;    ///< bytes in use, likewise
-  std::vector<double> gpus;    ///< use of each device, likewise: 1 is all of it
-  std::uint64_t sent = 0;      ///< bytes of checkpoints that it sent to the driver
-  std::uint64_t received = 0;  ///< that it got from the driver
-  std::uint64_t direct = 0;    ///< that it got from other hosts
-  std::uint64_t shared = 0;    ///< that it wrote to the shared folder: these did not move
-  std::uint64_t reused = 0;    ///< bytes of these that did not have to move, as they were there in earlier ones
+  std::string reason;          ///< why the host is not used; empty if it is
+  double seconds = 0;          ///< time for which the host was connected
+  int incarnations = 0;        ///< number of connections
+  int losses = 0;              ///< number of lost connections
+  double cpu = 0;              ///< cores in use, as last reported
+  std::uint64_t memory = 0;    ///< bytes in use, as last reported
+  std::vector<double> gpus;    ///< use of each device, as last reported; 1 is full use
+  std::uint64_t sent = 0;      ///< bytes of checkpoints sent to the driver
+  std::uint64_t received = 0;  ///< bytes of checkpoints received from the driver
+  std::uint64_t direct = 0;    ///< bytes of checkpoints received from other hosts
+  std::uint64_t shared = 0;    ///< bytes of checkpoints written to the shared folder, which were not transferred
+  std::uint64_t reused = 0;    ///< bytes of these checkpoints that were not transferred because earlier ones contain
+                               ///< them
 };
 
-/// Runs each trial as a process on one of the hosts of a pool, by an agent there: see agent_main(). Hosts join and
-/// leave while it runs. One that is silent is lost: its trials fail by the infrastructure's doing, which does not count
-/// against them, and go on elsewhere from their last checkpoint that the driver has; nothing that a lost connection
-/// still brings is looked at. Hosts that fail are tried again after growing delays. A checkpoint is reported only when
-/// a copy lies in the experiment's own folder. A host whose trouble will not pass by itself (its login is refused, the
-/// program cannot run there) is set aside while others work; where that is so of all, the run ends with an error. All
-/// carried by one thread, begun by the first hosts() or start().
+/// Runs each trial as a process on one of the hosts of a pool, through an agent there; see agent_main(). Hosts may join
+/// and leave during the run. A silent host is lost: its trials fail with an infrastructure failure, which does not
+/// count against them, and continue elsewhere from the last checkpoint that the driver has. Data that still arrives
+/// over a lost connection is ignored. Failing hosts are retried after growing delays. A checkpoint is reported only
+/// when a copy is in the experiment's own folder. A host with a permanent problem (its login is refused, the program
+/// cannot run there) is set aside while others work; if all hosts have one, the run ends with an error. One thread does
+/// all the work; it is started by the first hosts() or start().
 class RemoteExecutor {
  public:
   explicit RemoteExecutor(HostPool pool, RemoteOptions options = {});
@@ -90,8 +92,8 @@ class RemoteExecutor {
   RemoteExecutor& operator=(RemoteExecutor&&) noexcept;
   ~RemoteExecutor();
 
-  /// Connects, and waits until hosts are reached: see RemoteOptions::gather. Error of kind `resources` that says why of
-  /// each, if none can be.
+  /// Connects and waits until hosts are reached; see RemoteOptions::gather. Throws an error of kind `resources` with
+  /// the reason for each host if none can be reached.
   std::vector<Host> hosts() const;
   Seconds now() const;
   void start(ExecutorStart start);
@@ -102,7 +104,7 @@ class RemoteExecutor {
   std::string name() const { return "remote"; }
   static constexpr bool runs_gangs = true;
 
-  /// Any thread.
+  /// May be called from any thread.
   std::vector<HostAccount> accounts() const;
 
  private:

@@ -1,4 +1,4 @@
-// GroupHold: when workers that wait for others of their group are given back. No I/O, no clock.
+// GroupHold: decides when workers that wait for others of their group are given back. No I/O, no clock.
 #pragma once
 
 #include <hypertune/random.hpp>
@@ -15,23 +15,24 @@
 
 namespace hypertune::inline v0::remote {
 
-/// Where a trial needs several workers, those that are there are held for it while the others are waited for. Two
-/// experiments that share a full cluster may each hold a part of what both need, for ever. So what is held in vain for
-/// `patience` seconds, and up to half as long again, is given back, all that has no trial at once, and asked for again
-/// after a pause, which grows from time to time. Both are random, so that two that began together do not go on
-/// together. A worker more that is there begins the wait anew: a cluster may be growing. Not thread-safe.
+/// If a trial needs several workers, those that have started are held for it until the others start. Two experiments on
+/// a full cluster could each hold a part of what both need, forever. Therefore, workers held in vain for `patience`
+/// seconds, and up to half as long again, are given back: all that have no trial, at once. They are requested again
+/// after a pause, which grows with each attempt. Both times are random, so that two experiments do not stay in step.
+/// The wait restarts when another worker starts, because the cluster may be growing. Not thread-safe.
 class GroupHold {
  public:
-  /// `group`: workers of a trial, at least; 1: nothing is ever given back. `slots`: of them on one worker.
+  /// `group`: minimum number of workers of a trial; 1: nothing is ever given back. `slots`: how many of them fit on one
+  /// host.
   GroupHold(int group, int slots, double patience, std::uint64_t seed)
       : group_(group), slots_(std::max(1, slots)), patience_(patience), random_(derived_rng(seed, {0x67726f75})) {}
 
-  /// `launched`: whether each worker has been asked for; `without_room`: those of them that wait for what others have.
-  /// Returns those that are to end.
+  /// `launched`: whether each worker has been requested; `without_room`: those of them that wait for resources in use
+  /// by others. Returns the workers to end.
   std::vector<int> step(double now, const WorkersSeen& sight, const std::vector<bool>& launched,
                         const std::set<int>& without_room) {
     const int busy = std::accumulate(sight.running.begin(), sight.running.end(), 0);
-    if (busy > busy_) tries_ = 0;  // a trial has begun
+    if (busy > busy_) tries_ = 0;  // a trial has started
     busy_ = busy;
     int held = 0, room = 0, stuck = 0;
     std::vector<int> idle;
@@ -61,14 +62,14 @@ class GroupHold {
     until_ = now + most * (0.5 + uniform01(random_) / 2);
     return idle;
   }
-  /// No worker is to be asked for now.
+  /// Whether no worker may be requested now.
   bool pauses(double now) const { return now < until_; }
 
  private:
   int group_, slots_;
   double patience_;
   Rng random_;
-  std::optional<double> since_ = {};  // nothing has come of what is held
+  std::optional<double> since_ = {};  // start of the wait for the other workers
   double limit_ = 0, until_ = -1e9;
   int held_ = 0, busy_ = 0, tries_ = 0;
 };

@@ -1,4 +1,4 @@
-// HostError: what can be wrong with a host, told apart so that a program can react and a person can mend it.
+// HostError: problems of a host, classified so that a program can react and a user can fix them.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -15,15 +15,15 @@ enum class HostProblem : std::uint8_t {
   local_file,         ///< a file of this machine cannot be read or written
   permission,         ///< a folder or file on the host may not be written or read
   disk_full,          ///< no space or no quota left on the host
-  missing_directory,  ///< a folder on the host is not there
-  no_execute,         ///< the host does not run programs from there (noexec)
+  missing_directory,  ///< a folder on the host does not exist
+  no_execute,         ///< the file system on the host does not allow execution (noexec)
   architecture,       ///< the program is built for another kind of machine
   missing_library,    ///< shared libraries are missing on the host; the message lists them
-  missing_program,    ///< a program that is needed is not there on the host
+  missing_program,    ///< a required program is missing on the host
   other
 };
 
-/// An Error about a host that was reached; `what()` is one line with the host, what happened, and how to mend it.
+/// An Error about a host that was reached; `what()` is one line with the host, the problem and how to fix it.
 class HostError : public Error {
  public:
   HostError(HostProblem problem, const std::string& message)
@@ -34,13 +34,13 @@ class HostError : public Error {
   HostProblem problem_;
 };
 
-/// What it means for further attempts to use the host.
+/// What the problem means for further attempts to use the host.
 constexpr FailureClass failure_of(HostProblem problem) {
   return problem == HostProblem::disk_full || problem == HostProblem::other ? FailureClass::unknown
                                                                             : FailureClass::permanent;
 }
 
-/// What the messages of a command mean (in the C locale), if they tell of one of the known troubles.
+/// Classifies the messages of a command (in the C locale); nullopt if they match no known problem.
 std::optional<HostProblem> classify_messages(std::string_view messages);
 
 }  // namespace hypertune::inline v0::remote

@@ -1,4 +1,4 @@
-// HostFacts: what a host says of itself.
+// HostFacts: properties that a host reports about itself.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -8,27 +8,27 @@
 
 namespace hypertune::inline v0::remote {
 
-/// What a host said of itself when it was asked.
+/// The answer of a host to facts_script.
 struct HostFacts {
   std::string system;        ///< "Linux"
   std::string architecture;  ///< "x86_64", of `uname -m`
   std::string name;          ///< of `uname -n`
   std::string user;          ///< the account's name
   std::string home;          ///< its home folder, absolute
-  std::string boot;          ///< identifies this boot of the machine; empty where it cannot be known
+  std::string boot;          ///< identifies this boot of the machine; empty if not known
   int cpus = 1;
-  Seconds clock_ahead = 0;  ///< of its clock to ours, give or take `round_trip`
-  Seconds round_trip = 0;   ///< of the command that asked
-  /// Whether the clocks differ by more than can be explained by the way: then times of files from there mislead.
+  Seconds clock_ahead = 0;  ///< how far the host's clock is ahead of ours, with an error of up to `round_trip`
+  Seconds round_trip = 0;   ///< duration of the command that asked for the facts
+  /// Whether the clocks differ by more than the measuring error. Then file times from the host are misleading.
   bool clock_skewed() const { return clock_ahead > 2 + round_trip || clock_ahead < -2 - round_trip; }
 };
 
 namespace detail {
 
-/// A script of a POSIX shell that prints them.
+/// A POSIX shell script that prints the facts.
 extern const std::string_view facts_script;
 
-/// Reads what it printed, which may be anything; false: the end is missing. `now`: the time here.
+/// Parses the script's output, which may be malformed; false: the output is incomplete. `now`: the local time.
 bool read_facts(std::string_view text, double now, HostFacts& facts);
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Files to and from a host.
+// Copying files to and from a host.
 #pragma once
 
 #include <hypertune/remote/host_shell.hpp>
@@ -12,19 +12,19 @@ namespace hypertune::inline v0::remote {
 
 struct TransferOptions {
   Seconds deadline = 3600;
-  /// Without any byte moving for so long the transfer is given up.
+  /// Seconds without any progress after which the transfer is aborted.
   Seconds stall = 60;
   int mode = -1;  ///< permission bits of the new file; negative: those of the source
 };
 
-/// Copies a file. At the other end it appears whole or not at all, also where the connection breaks. Relative remote
-/// paths and "~/…" are below the home folder; missing folders are made. Errors are HostError, or what the shell throws.
+/// Copies a file. The file appears on the host completely or not at all, even if the connection breaks. Relative remote
+/// paths and "~/…" are below the home folder; missing folders are made. Throws HostError, or the shell's errors.
 void upload(const HostShell& shell, const std::filesystem::path& local, const std::string& remote,
             const TransferOptions& options = {});
-/// The same for bytes in memory.
+/// As upload(), for bytes in memory.
 void upload_text(const HostShell& shell, std::string_view bytes, const std::string& remote,
                  const TransferOptions& options = {});
-/// The other way round; `local` appears whole or not at all.
+/// Copies a file from the host; `local` appears completely or not at all.
 void download(const HostShell& shell, const std::string& remote, const std::filesystem::path& local,
               const TransferOptions& options = {});
 

@@ -1,4 +1,4 @@
-// HostMachine: what is known of one host, and when to connect to it, doubt it, or leave it alone. No I/O.
+// HostMachine: the connection state of one host; decides when to connect, suspect it or back off. No I/O.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -17,15 +17,15 @@
 
 namespace hypertune::inline v0::remote {
 
-/// How long the driver waits for a host. Seconds.
+/// How long the driver waits for a host, in seconds.
 struct HostTimeouts {
-  double liveness = 2.5;   ///< without any sign of life until the host is lost
-  double connect = 60;     ///< for a connection until the agent says hello
-  double hello = 9e8;      ///< of that, once there is a stream
-  double first_delay = 1;  ///< before the second attempt to connect; each further one waits twice as long
-  double max_delay = 300;  ///< at most
-  double stable = 60;      ///< after so long without a failure the host is as good as new
-  int refusals = 3;        ///< so many failures in a row that will not pass by themselves, and it is refused
+  double liveness = 2.5;   ///< without any message until the host is lost
+  double connect = 60;     ///< from the start of a connection to the agent's hello
+  double hello = 9e8;      ///< from the opening of the stream to the agent's hello
+  double first_delay = 1;  ///< before the second attempt to connect; doubled for each further one
+  double max_delay = 300;  ///< maximum delay between attempts
+  double stable = 60;      ///< connected time after which earlier failures are forgotten
+  int refusals = 3;        ///< permanent failures in a row until the host is refused
 
   void validate() const {
     const auto positive = [](double value, const char* name) {
@@ -39,22 +39,23 @@ struct HostTimeouts {
     positive(stable, "stable");
     if (refusals < 1) fail(Errc::usage, "'refusals' is {}, but must be 1 or more", refusals);
   }
-  /// Seconds between signs of life.
+  /// Seconds between heartbeats.
   double heartbeat() const { return liveness / 6; }
-  /// After so long without one of the driver's the agent ends its trials: before the driver starts them elsewhere.
+  /// Seconds without a driver's heartbeat after which the agent ends its trials: before the driver restarts them
+  /// elsewhere.
   static double agent_liveness(double liveness) { return liveness * 0.8; }
 };
 
 enum class HostState : std::uint8_t {
   connecting,
   ready,
-  suspect,      ///< silent for longer than is usual
-  draining,     ///< it will go away: what runs there saves and leaves
-  backing_off,  ///< lost, or not reached; tried again later
-  gone,         ///< for good
+  suspect,      ///< silent for longer than usual
+  draining,     ///< about to go away: its trials save and leave
+  backing_off,  ///< lost, or not reached; retried later
+  gone,         ///< removed for good
 };
 
-/// Whether trials can be placed there.
+/// Whether trials can be placed on the host.
 constexpr bool is_usable(HostState state) { return state == HostState::ready || state == HostState::suspect; }
 
 constexpr const char* to_string(HostState state) {
@@ -69,36 +70,35 @@ constexpr const char* to_string(HostState state) {
   return "unknown";
 }
 
-/// What is to be done because of what happened, in this order.
+/// Actions to carry out after an event, in this order.
 struct HostActions {
-  bool close = false;                        ///< give the connection up: nothing that it still brings is looked at
-  bool gained = false;                       ///< trials can be placed there
-  std::optional<std::string> unusable = {};  ///< no trial can be placed there (any more), and why
-  bool lost = false;                         ///< what ran there is gone
+  bool close = false;                        ///< close the connection: data that still arrives is ignored
+  bool gained = false;                       ///< trials can be placed on the host
+  std::optional<std::string> unusable = {};  ///< no trial can be placed there (any more); the reason
+  bool lost = false;                         ///< what ran there is lost
   bool connect = false;
 };
 
-/// Each member function that takes a time tells what happened and returns what to do. Not thread-safe.
+/// Each member function with a time reports an event and returns the actions. Not thread-safe.
 class HostMachine {
  public:
   explicit HostMachine(HostTimeouts timeouts) : timeouts_(timeouts) { timeouts_.validate(); }
 
   HostState state() const { return state_; }
-  /// Whether the agent is there: commands can be sent.
+  /// Whether the agent is connected, so that commands can be sent.
   bool up() const { return usable() || draining(); }
   bool usable() const { return is_usable(state_); }
   bool draining() const { return state_ == HostState::draining; }
-  /// Why it is not usable, and what follows from that ("…; set aside for 4 s"): for a notice of it.
+  /// Why the host is not usable, with the consequence ("…; set aside for 4 s"), for a notice.
   const std::string& reason() const { return reason_; }
-  /// The same without what follows: for causes and errors.
+  /// The same without the consequence, for causes and errors.
   const std::string& trouble() const { return trouble_; }
   /// Failures in a row.
   int failures() const { return failures_; }
-  /// It has failed for a reason that does not pass by itself, again and again: it is tried seldom, and no run should
-  /// wait for it.
+  /// Permanent failures have been repeated: the host is retried rarely, and no run should wait for it.
   bool refused() const { return refusals_ >= timeouts_.refusals * weight; }
 
-  /// It has been taken from the list.
+  /// The host has been removed from the list.
   bool leaving() const { return leaving_; }
 
   HostActions start(Seconds now) {
@@ -106,10 +106,10 @@ class HostMachine {
     return connect(now);
   }
 
-  /// There is a stream, by which the agent is to say hello.
+  /// The stream is open; the agent should say hello next.
   void opened(Seconds now) { hello_by_ = now + timeouts_.hello; }
 
-  /// The agent said hello.
+  /// The agent has said hello.
   HostActions greeted(Seconds now) {
     if (state_ != HostState::connecting) return {};
     state_ = HostState::ready;
@@ -118,13 +118,13 @@ class HostMachine {
     return {.gained = true};
   }
 
-  /// Anything came from the agent.
+  /// A message has arrived from the agent.
   void heard(Seconds now) {
     heard_ = now;
     if (state_ == HostState::suspect) state_ = HostState::ready;
   }
 
-  /// A trial runs there: it can be used after all.
+  /// A trial runs on the host, so it is usable.
   void proved() { refusals_ = 0; }
 
   /// The connection has ended, or could not be made.
@@ -133,7 +133,7 @@ class HostMachine {
     return give_up(why, now, trouble);
   }
 
-  /// The host has said that it will go away (`for_good`: or it has been taken from the list).
+  /// The host has announced that it will go away (`for_good`: or it has been removed from the list).
   HostActions drain(const std::string& why, bool for_good = false) {
     leaving_ = leaving_ || for_good;
     if (state_ == HostState::gone) return {};
@@ -149,13 +149,13 @@ class HostMachine {
     say(why);
     return {.unusable = reason_};
   }
-  /// It is being connected to, and waits for something by which it is not given up.
+  /// Connecting takes longer for a known reason, for which it is not given up.
   HostActions waits(const std::string& why) {
     if (state_ != HostState::connecting || reason_ == why) return {};
     say(why);
     return {.unusable = reason_};
   }
-  /// What it waits for will never come about.
+  /// The reason for waiting will never go away.
   HostActions refuse(const std::string& why, Seconds now) {
     if (state_ != HostState::connecting) return {};
     refusals_ = timeouts_.refusals * weight;
@@ -163,7 +163,7 @@ class HostMachine {
     out.close = true;
     return out;
   }
-  /// All that ran on a draining host has left it.
+  /// All trials of a draining host have left it.
   HostActions drained(Seconds now) {
     if (!draining()) return {};
     if (now - since_ >= timeouts_.stable) failures_ = 0;
@@ -176,14 +176,14 @@ class HostMachine {
     }
     return out;
   }
-  /// It is on the list again.
+  /// The host is on the list again.
   HostActions restored(Seconds now) {
     leaving_ = false;
     if (state_ == HostState::gone) refusals_ = 0;
     return state_ == HostState::gone ? start(now) : HostActions{};
   }
 
-  /// When tick() is to be called at the latest.
+  /// The latest time for the next call of tick().
   Seconds deadline() const {
     switch (state_) {
       case HostState::connecting: return std::min(since_ + timeouts_.connect, hello_by_);
@@ -195,7 +195,7 @@ class HostMachine {
     }
     return std::numeric_limits<Seconds>::infinity();
   }
-  /// `said`: what is known of why the agent has not said hello, if anything.
+  /// `said`: the agent's output so far, if it has not said hello.
   HostActions tick(Seconds now, std::string_view said = {}) {
     if (now < deadline()) return {};
     switch (state_) {
@@ -236,7 +236,7 @@ class HostMachine {
   void say(const std::string& why) { reason_ = trouble_ = why; }
   HostActions give_up(const std::string& why, Seconds now, FailureClass trouble = FailureClass::transient) {
     HostActions out{.lost = up()};
-    // One kind of trouble counts as long as no other comes between.
+    // A failure of another class resets the count.
     refusals_ = trouble == FailureClass::transient
                     ? 0
                     : std::min(refusals_ + (trouble == FailureClass::permanent ? weight : 1), 1 << 20);
@@ -259,7 +259,7 @@ class HostMachine {
     retry_at_ = now + delay;
     trouble_ = why;
     reason_ = why;
-    if (delay < 1) return;  // a moment helps nobody to know
+    if (delay < 1) return;  // a delay this short is not worth a message
     reason_ += hypertune::detail::format("; set aside for {:g} s", delay);
     if (refused()) reason_ += ", as this does not pass by itself";
     if (failures_ > 1)
@@ -270,7 +270,7 @@ class HostMachine {
   HostState state_ = HostState::gone;
   Seconds since_ = 0, heard_ = 0, retry_at_ = 0;
   Seconds hello_by_ = std::numeric_limits<Seconds>::infinity();
-  static constexpr int weight = 3;  // of a lasting trouble, against an unknown one
+  static constexpr int weight = 3;  // of a permanent failure, relative to an unknown one
   int failures_ = 0, refusals_ = 0;
   bool leaving_ = false;
   std::string reason_ = "was never connected to", trouble_ = reason_;

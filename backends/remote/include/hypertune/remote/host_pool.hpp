@@ -1,4 +1,4 @@
-// HostPool: the machines that an experiment may use, changed while it runs.
+// HostPool: the hosts that an experiment may use; may change during the run.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -16,19 +16,19 @@
 
 namespace hypertune::inline v0::remote {
 
-/// A machine, by how a stream to an agent on it is opened.
+/// A host and the way to open a stream to its agent.
 struct RemoteHost {
-  std::string name;  ///< for people, and for the record; unlike all others
+  std::string name;  ///< for messages and records; unique in the pool
   AnyDialer dialer;
 };
 
-/// A host is about to be taken away.
+/// Notice that a host is about to be taken away.
 struct HostNotice {
   std::string why;
-  double seconds = 0;  ///< until then; 0: nobody says
+  double seconds = 0;  ///< until the host's end; 0: not known
 };
 
-/// A handle: copies are one pool. All members may be called from any thread.
+/// A handle: copies share one pool. All members may be called from any thread.
 class HostPool {
  public:
   HostPool() : self_(std::make_shared<Shared>()) {}
@@ -36,7 +36,7 @@ class HostPool {
     for (auto& host : hosts) add(std::move(host));
   }
 
-  /// The host can be used from now on. Error of kind `usage` if it has no name or no way to be reached.
+  /// Adds a host, or replaces the one of the same name. Error of kind `usage` if it has no name or no dialer.
   void add(RemoteHost host) {
     if (host.name.empty() || !host.dialer) fail(Errc::usage, "a host needs a name and a dialer that reaches it");
     change([&](auto& hosts) {
@@ -44,8 +44,8 @@ class HostPool {
       hosts.push_back(std::move(host));
     });
   }
-  /// The host is to be used no more: what runs there saves and goes elsewhere. Nothing if there is none of this name.
-  /// `why`: for people; empty: that it is not on the list any more.
+  /// Removes a host: its trials save and continue elsewhere. Does nothing if there is none of this name. `why`: for
+  /// messages; empty: the host is no longer on the list.
   void remove(const std::string& name, std::string why = {}) {
     change([&](auto& hosts) {
       if (std::erase_if(hosts, [&](const auto& h) { return h.name == name; }) > 0)
@@ -53,7 +53,8 @@ class HostPool {
       self_->waiting.erase(name);
     });
   }
-  /// Likewise, by whoever uses the pool: the host has done all that it was to do. Who keeps the pool learns of it.
+  /// As remove(), called by the executor after the host has done its work. The pool's owner learns of it by
+  /// take_retired().
   void retire(const std::string& name, std::string why) {
     {
       const std::lock_guard guard(self_->mutex);
@@ -61,13 +62,13 @@ class HostPool {
     }
     remove(name, std::move(why));
   }
-  /// Why a host that is being connected to is not there yet, where whoever keeps the pool knows more than its dialer:
-  /// trials that wait for a place say so. It holds until the host is there, or is given up.
+  /// Tells why a host that is being connected to has not answered, if the pool's owner knows more than the dialer.
+  /// Messages about waiting trials show it. Valid until the host is connected or given up.
   void explain(const std::string& name, std::string why) {
     change([&](auto&) { self_->waiting[name] = std::move(why); });
   }
-  /// These, of those that are being connected to, and no others wait for a place that may never be there (a node, a
-  /// quota): where all others are refused, the run does not wait for these.
+  /// Replaces the set of hosts that wait for resources which may never become free (a node, a quota). If all other
+  /// hosts are refused, the run does not wait for these.
   void lack_room(std::set<std::string> names) {
     {
       const std::lock_guard guard(self_->mutex);
@@ -79,13 +80,12 @@ class HostPool {
     const std::lock_guard guard(self_->mutex);
     return self_->without_room;
   }
-  /// What a host that is being connected to waits for will never come about: it is given up, and tried again seldom.
+  /// The reason why a connecting host waits will never go away: the host is given up, and retried rarely.
   void refuse(const std::string& name, std::string why) {
     change([&](auto&) { self_->refused[name] = std::move(why); });
   }
-  /// The host is about to be taken away, in so many seconds (0: nobody says): what runs there saves and goes elsewhere,
-  /// as it does when the agent itself has learnt of it. Then the host is connected to again. Nothing if it is not
-  /// there.
+  /// The host is about to be taken away in `seconds` (0: not known). Its trials save and continue elsewhere, as if the
+  /// agent had received the notice. Then it is connected to again. Does nothing if the host is not connected.
   void give_notice(const std::string& name, std::string why, double seconds = 0) {
     change([&](auto&) { self_->notices[name] = {std::move(why), seconds}; });
   }
@@ -94,34 +94,34 @@ class HostPool {
     return self_->hosts;
   }
 
-  /// Why the host was removed last; empty: nothing was said.
+  /// Why the host was last removed; empty: no reason was given.
   std::string why_removed(const std::string& name) const {
     const std::lock_guard guard(self_->mutex);
     const auto found = self_->removed.find(name);
     return found == self_->removed.end() ? std::string() : found->second;
   }
-  /// Hosts that were retired since the last call, in that order.
+  /// Hosts that were retired since the last call, in order.
   std::vector<std::string> take_retired() const {
     const std::lock_guard guard(self_->mutex);
     return std::exchange(self_->retired, {});
   }
-  /// What explain() has said since the last call, by the hosts' names.
+  /// The reasons given to explain() since the last call, by host name.
   std::map<std::string, std::string> take_explanations() const {
     const std::lock_guard guard(self_->mutex);
     return std::exchange(self_->waiting, {});
   }
-  /// Likewise of refuse().
+  /// The reasons given to refuse() since the last call, by host name.
   std::map<std::string, std::string> take_refusals() const {
     const std::lock_guard guard(self_->mutex);
     return std::exchange(self_->refused, {});
   }
-  /// Likewise of give_notice().
+  /// The notices of give_notice() since the last call, by host name.
   std::map<std::string, HostNotice> take_notices() const {
     const std::lock_guard guard(self_->mutex);
     return std::exchange(self_->notices, {});
   }
 
-  /// `changed` is called after each change until it is replaced (nullptr: by nothing), on the thread that makes it.
+  /// `changed` is called after each change, on the thread that makes it, until it is replaced (nullptr: removed).
   void on_change(std::function<void()> changed) const {
     const std::lock_guard guard(self_->mutex);
     self_->changed = std::move(changed);
@@ -131,10 +131,10 @@ class HostPool {
   struct Shared {
     mutable std::mutex mutex;
     std::vector<RemoteHost> hosts;
-    std::vector<std::string> retired;                     // not taken yet
-    std::map<std::string, std::string> removed;           // why, by name
-    std::map<std::string, std::string> waiting, refused;  // why, by name; not taken yet
-    std::map<std::string, HostNotice> notices;            // likewise
+    std::vector<std::string> retired;                     // since the last take_retired()
+    std::map<std::string, std::string> removed;           // reason, by name
+    std::map<std::string, std::string> waiting, refused;  // reason, by name; not taken yet
+    std::map<std::string, HostNotice> notices;            // by name; not taken yet
     std::set<std::string> without_room;
     std::function<void()> changed;
   };

@@ -1,4 +1,4 @@
-// HostShell: how scripts are run on a host, whatever carries them there.
+// HostShell: runs scripts on a host, over any transport.
 #pragma once
 
 #include <hypertune/remote/host_facts.hpp>
@@ -16,49 +16,51 @@ namespace hypertune::inline v0::remote {
 
 /// Meant for designated initialisers.
 struct ShellOptions {
-  /// Pieces of its standard input, asked for by the thread that calls; empty: no more. Not set: it is empty.
+  /// Called by the calling thread for pieces of the standard input; empty: the end. Not set: no input.
   std::function<std::string_view()> input = {};
-  bool hold_input = false;  ///< its standard input does not end before it does: its end tells that nobody waits
-  /// Pieces of what it prints, on the thread that calls; false: enough. Not set: collected in the result.
+  bool hold_input = false;  ///< keep the standard input open until the script ends; an earlier end tells the script
+                            ///< that the caller is gone
+  /// Called on the calling thread with pieces of the output; false: stop. Not set: collected in the result.
   std::function<bool(std::string_view)> take_out = {}, take_err = {};
   Seconds deadline = 60;
-  Seconds stall = 1e9;                              ///< without any byte moving for so long it is given up
-  std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of each stream; more is an Error
-  std::stop_token stop = {};                        ///< leaves it, which is an Error
+  Seconds stall = 1e9;                              ///< seconds without any progress until it is aborted
+  std::size_t max_output = std::size_t{64} << 20U;  ///< maximum bytes of each stream; more is an Error
+  std::stop_token stop = {};                        ///< aborts it with an Error
 };
 
-/// A host that can be told to run scripts of a POSIX shell: over ssh, by the exec of a pod, here.
+/// A host that can run POSIX shell scripts: over ssh, by exec in a pod, or locally.
 struct HostShell {
-  /// Runs a script with its $1, $2, … to its end (see script_arguments()). Its own failure is in the result; what
-  /// carries it throws, and so do the callables of the options.
+  /// Runs a script with its $1, $2, … until it ends (see script_arguments()). The script's failure is in the result.
+  /// Errors of the transport are thrown, and so are exceptions of the options' callables.
   using Run = std::function<RunResult(std::string_view script, const std::vector<std::string>& arguments,
                                       const ShellOptions& options)>;
 
-  std::string title;     ///< of the host, as messages begin with it: "host 'a'", "pod 'b'"
-  HostFacts facts = {};  ///< see ask_facts(); the home folder and the architecture are needed
-  /// A script may see the end of its input before that has ended here, as happens with the exec of container runtimes:
-  /// what it makes of its input must be checked, and tried again; that the end came means nothing.
+  std::string title;     ///< begins messages about the host: "host 'a'", "pod 'b'"
+  HostFacts facts = {};  ///< see ask_facts(); home folder and architecture are required
+  /// The script may see the end of its input before the caller has ended it, as with the exec of container runtimes.
+  /// Then the result of reading the input must be checked and the script repeated, and the end of the input does not
+  /// mean that the caller is gone.
   bool input_may_be_cut = false;
   Run run;
 
-  /// As run(), and an exit code other than 0 is a HostError: `doing` is like "make the folder 'x'".
+  /// As run(), but a nonzero exit code throws a HostError. `doing` describes the action, as in "make the folder 'x'".
   RunResult must(std::string_view doing, std::string_view script, const std::vector<std::string>& arguments = {},
                  const ShellOptions& options = {}) const;
-  /// The absolute form of a path there: "~/x" and "x" are below the home folder. Error of kind `usage` for "~other".
+  /// The absolute path of a path on the host: "~/x" and "x" are below the home folder. Error of kind `usage` for
+  /// "~other".
   std::string absolute(const std::string& path) const;
 };
 
-/// The command that runs a script: its messages can be told apart whatever language the account speaks, and what it
-/// makes is for the account alone. A script that starts a program of the user's calls `as_login` first, which takes
-/// both back.
+/// The command that runs a script, in the C locale so that messages can be classified, and with a umask that makes new
+/// files private. A script that starts a program of the user first calls `as_login`, which undoes both.
 std::vector<std::string> script_arguments(std::string_view script, const std::vector<std::string>& arguments);
 
-/// Asks the host. HostError where no script runs there.
+/// Runs facts_script on the host. Throws HostError if no script runs there.
 HostFacts ask_facts(const HostShell& shell, Seconds deadline = 30);
 
 namespace detail {
 
-/// The absolute form of a path on the host that `title` names, of an account whose home folder is `home`.
+/// The absolute path on the host called `title`, for a user whose home folder is `home`.
 std::string absolute_path(const std::string& path, const std::string& home, const std::string& title);
 
 }  // namespace detail

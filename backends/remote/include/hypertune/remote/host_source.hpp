@@ -1,4 +1,4 @@
-// HostSource: where the list of hosts comes from, asked again and again while a run goes on.
+// HostSource: a source of the host list, polled during a run.
 #pragma once
 
 #include <hypertune/remote/host_list.hpp>
@@ -15,15 +15,15 @@
 
 namespace hypertune::inline v0::remote {
 
-/// What has changed since the last look.
+/// The changes since the last poll.
 struct HostChange {
-  HostList joined;                     ///< new ones, and those whose resources have changed
-  std::vector<std::string> left;       ///< names of those that are listed no more, or have changed
-  std::optional<std::string> trouble;  ///< the list could not be read: the last one still holds
+  HostList joined;                     ///< new hosts, and those whose resources have changed
+  std::vector<std::string> left;       ///< names of hosts that were removed or have changed
+  std::optional<std::string> trouble;  ///< the list could not be read: the last one stays valid
   bool empty() const { return joined.empty() && left.empty() && !trouble; }
 };
 
-/// A value: a copy is a source of its own. Not thread-safe.
+/// A value type: a copy is a separate source. Not thread-safe.
 class HostSource {
  public:
   HostSource() = default;                                ///< no hosts
@@ -31,31 +31,31 @@ class HostSource {
   HostSource(std::vector<std::string> names);            // NOLINT
   HostSource(std::initializer_list<const char*> names);  // NOLINT: {"host1", "host2"}
 
-  /// A file of parse_host_lines(); what is written to it during the run counts.
+  /// A file for parse_host_lines(); changes to it during the run take effect.
   static HostSource file(std::filesystem::path file, Seconds interval = 5);
-  /// A program that prints the hosts (parse_hosts()). It has `timeout` to do so.
+  /// A program that prints the hosts (parse_hosts()) within `timeout`.
   static HostSource command(std::vector<std::string> arguments, Seconds interval = 10, Seconds timeout = 30);
-  /// A function of the program, called by poll(). It may throw: then the last list holds.
+  /// A function that poll() calls. If it throws, the last list stays valid.
   static HostSource callback(std::function<HostList()> hosts, Seconds interval = 5);
-  /// The Slurm allocation that this program runs in.
+  /// The hosts of the Slurm allocation of this program.
   static HostSource slurm();
-  /// What HYPERTUNE_HOSTS says: names separated by commas, or the place of a file as of file(), as @FILE or with a '/'
-  /// in it. Nullopt where it is not set. A SshSetup without hosts has these.
+  /// The hosts of HYPERTUNE_HOSTS: names separated by commas, or the path of a file as for file(), as @FILE or with a
+  /// '/' in it. nullopt if the variable is not set. Default of an SshSetup without hosts.
   static std::optional<HostSource> environment();
 
-  /// Whether it was made of anything: not a HostSource().
+  /// Whether it has a source of hosts; false for HostSource().
   bool given() const { return read_ != nullptr; }
 
-  /// Looks now. The first call throws what goes wrong; a later one puts it into `trouble`. `stop` ends a program that
-  /// is asked.
+  /// Reads the list. The first call throws on errors; later calls report them in `trouble`. `stop` interrupts the
+  /// program of command().
   HostChange poll(const std::stop_token& stop = {});
-  /// The hosts of the last look.
+  /// The hosts of the last poll.
   const HostList& hosts() const { return last_; }
-  /// Seconds after which another look is worth while; 0: the list never changes.
+  /// Seconds until the next poll; 0: the list never changes.
   Seconds interval() const { return interval_; }
-  /// Whether people or programs outside of this one keep the list: they are told when it is empty.
+  /// Whether the list is kept outside this program; then an empty list is reported to the user.
   bool kept_outside() const { return outside_; }
-  /// What it is, for messages: "the hosts of 'hosts.txt'".
+  /// A description for messages: "the hosts of 'hosts.txt'".
   const std::string& what() const { return what_; }
 
  private:

@@ -1,4 +1,4 @@
-// ListedExecutor: trials on the hosts of a list, which is asked again while they run.
+// ListedExecutor: trials on the hosts of a list, which is polled during the run.
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
@@ -14,18 +14,18 @@
 namespace hypertune::inline v0::remote {
 
 struct ListedOptions {
-  std::string name = {};  ///< of the executor
+  std::string name = {};  ///< name of the executor
   HostSource hosts = {};
-  HostSpec limits = {};  ///< for what a host of the list does not say itself; its name does not matter
+  HostSpec limits = {};  ///< defaults for what the list does not say about a host; its name is ignored
   RemoteOptions remote = {};
 };
 
 /// An Executor for the hosts of a list. Nothing is connected before hosts() or start() is called; all connections end
-/// with it. Hosts that join the list while it runs are taken up, those that leave are drained. What ends nothing (a
-/// list that cannot be read for now) is raised as a Notice.
+/// with the executor. Hosts that are added to the list during the run are used, removed ones are drained. Problems that
+/// do not end the run, such as a temporarily unreadable list, are raised as Notices.
 class ListedExecutor {
  public:
-  /// How a host is reached; the limits are filled in.
+  /// Makes the dialer of a host, whose limits are filled in.
   using MakeDialer = std::function<AnyDialer(const HostSpec&)>;
 
   /// `notices`: shared with the dialers.

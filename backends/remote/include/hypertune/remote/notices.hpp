@@ -13,8 +13,8 @@
 
 namespace hypertune::inline v0::remote {
 
-/// What says a line while no experiment does: `say` where it is set, else the standard error with `prefix` before the
-/// line, and nothing where that is to be quiet.
+/// Returns a function that prints a line while no experiment takes it: `say` if set; otherwise standard error, with
+/// `prefix` before the line, or nothing if `quiet`.
 inline std::function<void(const std::string&)> said_by(std::function<void(const std::string&)> say, bool quiet,
                                                        std::string prefix = {}) {
   if (say) return say;
@@ -23,8 +23,8 @@ inline std::function<void(const std::string&)> said_by(std::function<void(const 
   };
 }
 
-/// They go through the experiment, as soon as that takes events and as long as it does; else to `otherwise`, or, where
-/// there is none, they wait. Thread-safe.
+/// Lines go to the experiment while it takes events. Before and after, they go to `otherwise`; without that, they are
+/// queued. Thread-safe.
 class Notices {
  public:
   explicit Notices(std::function<void(const std::string&)> otherwise = {}) : otherwise_(std::move(otherwise)) {}
@@ -38,7 +38,7 @@ class Notices {
     else
       otherwise_(text);
   }
-  /// Where the experiment takes no events yet, at once and on standard error: it may be long until it does.
+  /// As say(), but if the experiment takes no events yet, prints to standard error at once instead of queueing.
   void say_now(const std::string& text) {
     const std::lock_guard lock(mutex_);
     if (sink_ && taking_)
@@ -47,19 +47,19 @@ class Notices {
       hypertune::detail::say("hypertune: " + text);
   }
 
-  /// An experiment begins, which takes no events before take().
+  /// An experiment begins; it takes no events before take() or flush().
   void start(EventSink sink) {
     const std::lock_guard lock(mutex_);
     sink_ = std::move(sink);
     taking_ = false;
   }
-  /// The experiment has begun to ask for things. Also from its own thread, while another one is within say().
+  /// The experiment has issued its first command. May be called on its own thread while another thread is inside say().
   void take() {
     if (taking_) return;
     const std::lock_guard lock(mutex_);
     taking_ = true;
   }
-  /// The same, and it gets what has waited until then. Not from within a command.
+  /// As take(), and delivers the queued lines. Must not be called from within a command.
   void flush() {
     const std::lock_guard lock(mutex_);
     taking_ = true;
@@ -74,7 +74,7 @@ class Notices {
   }
 
  private:
-  std::mutex mutex_;  // held while the experiment takes a notice, which asks for nothing here
+  std::mutex mutex_;  // held while the experiment takes a notice, which must not call back here
   std::function<void(const std::string&)> otherwise_;
   EventSink sink_;
   std::atomic<bool> taking_{false};

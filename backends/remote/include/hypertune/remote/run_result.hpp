@@ -1,11 +1,11 @@
-// RunResult: how a command on a host ended.
+// RunResult: exit code and output of a command on a host.
 #pragma once
 
 #include <string>
 
 namespace hypertune::inline v0::remote {
 
-/// How a command on a host ended.
+/// The result of a command on a host.
 struct RunResult {
   int exit = 0;  ///< exit code; more than 128, or 255, if a signal ended it
   std::string out, err;

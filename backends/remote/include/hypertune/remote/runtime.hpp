@@ -1,4 +1,4 @@
-// AgentRuntime: how a program learns that it is the agent of another one.
+// AgentRuntime: detects that this program was started as an agent.
 #pragma once
 
 #include <hypertune/local/process_options.hpp>
@@ -12,28 +12,28 @@
 
 namespace hypertune::inline v0::remote {
 
-/// What Runtime::remote() makes: `Setup` and `Executor` of the backend for lists of hosts. Its header, runtime.hpp,
-/// specialises it: a program that calls remote() includes that.
+/// Types for Runtime::remote(): `Setup` and `Executor` of the backend for host lists. The backend's header runtime.hpp
+/// specialises it; programs that call remote() must include that header.
 template <class Backend = void>
 struct Listed;
 
-/// What is common to the Runtimes of all backends whose agents are this very program, called there with
-/// `--hypertune-agent`: see hypertune::Runtime.
+/// The common base of the Runtimes of all backends whose agents are this same program, called with `--hypertune-agent`;
+/// see hypertune::Runtime.
 class AgentRuntime {
  public:
-  /// Takes what is for the agent out of the arguments, so that the program's own parser does not meet it.
+  /// Removes the agent's arguments from `argv`, so that the program's own parser does not see them.
   AgentRuntime(int& argc, char** argv);
   AgentRuntime(const AgentRuntime&) = delete;
   AgentRuntime& operator=(const AgentRuntime&) = delete;
   ~AgentRuntime();
 
-  /// Whether this process serves trials on behalf of another one.
+  /// Whether this process serves trials for another one.
   bool is_agent() const { return agent_; }
-  /// The arguments of this program, without its name: agents are called with the same.
+  /// The arguments of this program, without its name. Agents are called with the same arguments.
   const std::vector<std::string>& arguments() const { return arguments_; }
 
-  /// A setup of any backend whose agents are this program, called there as it was called here. In braces, or without
-  /// one, it is that of Listed.
+  /// Completes a setup of any backend whose agents are this program: they get the same arguments as here. In braces, or
+  /// without an argument, the setup is that of Listed.
   template <class Backend = void, class Setup = typename Listed<Backend>::Setup>
     requires requires(Setup& setup, const std::vector<std::string>& all) { setup.arguments = all; }
   Setup setup(Setup setup = {}) const {
@@ -46,11 +46,11 @@ class AgentRuntime {
   std::vector<std::string> arguments_;
 };
 
-/// For programs that make their Program from a description (see ProgramMaker) in place of reaching a tune(): if they
-/// were called as agents, serves and returns the exit code; nullopt otherwise.
+/// For programs that make their Program from a description (see ProgramMaker) and do not call tune(): if called as an
+/// agent, serves trials and returns the exit code; otherwise nullopt.
 std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker& make_program);
 
-/// What an agent may use of its host, as the text after `--hypertune-agent` and back.
+/// Converts the resources that an agent may use to the text after `--hypertune-agent`, and back.
 std::string agent_limits_text(const HostSpec& host);
 local::ProcessOptions agent_limits(const std::string& text);
 
@@ -58,7 +58,7 @@ local::ProcessOptions agent_limits(const std::string& text);
 
 namespace hypertune::inline v0 {
 
-/// The first thing in main(), before there are threads:
+/// Must be created first in main(), before there are threads:
 ///
 ///     int main(int argc, char** argv) {
 ///       ht::Runtime runtime(argc, argv);
@@ -66,16 +66,16 @@ namespace hypertune::inline v0 {
 ///       ht::tune(space, train, {…, .executor = runtime.remote({.hosts = {"host1", "host2"}})});
 ///     }
 ///
-/// On a host the same program is started with `--hypertune-agent`. It then goes through main() as here, with the same
-/// arguments, until it comes to tune(), resume() or a Tuner; that one serves trials in place of running an experiment,
-/// and never returns. So main() must not do what should happen once only before that, and a program with several
-/// experiments must be able to reach each without the results of those before it: an agent passes by none.
+/// On a host the same program is started with `--hypertune-agent` and the same arguments. It runs main() up to the
+/// first tune(), resume() or Tuner, which then serves trials instead of running an experiment, and never returns.
+/// Therefore main() must not do anything before that which should happen only once. A program with several experiments
+/// must be able to reach each one without the results of the earlier ones, because in an agent those return nothing.
 class Runtime : public remote::AgentRuntime {
  public:
   using AgentRuntime::AgentRuntime;
 
-  /// Trials as processes on these hosts, each by this program, called there as it was called here. Without hosts: those
-  /// of the environment.
+  /// An executor for trials as processes on these hosts. Each runs this program with the same arguments as here.
+  /// Without hosts: those of the environment.
   template <class Backend = void>
   typename remote::Listed<Backend>::Executor remote(typename remote::Listed<Backend>::Setup setup = {}) const {
     return typename remote::Listed<Backend>::Executor(this->setup(std::move(setup)));

@@ -1,4 +1,4 @@
-// Standstill: what is said where trials are decided in order and wait for workers that find no room. No I/O, no clock.
+// Standstill: the message for a run in order whose workers find no room. No I/O, no clock.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -10,12 +10,12 @@
 
 namespace hypertune::inline v0::remote {
 
-/// A run that decides in order waits for all of its places, however long some of them find no room. That looks as if it
-/// hung: after half a minute it is said, with what mends it, and again every ten minutes.
+/// A run that decides in order waits for all of its workers, however long some of them find no room, and seems to hang.
+/// After half a minute, and then every ten minutes, a message explains this and how to fix it.
 class Standstill {
  public:
-  /// `workers`: places of the run. `missing`: those of them that find no room, the first of them because of `why`.
-  /// `needed`: trials wait for a place. Returns the line to be said now; empty: none.
+  /// `workers`: number of workers of the run. `missing`: how many of them find no room, the first because of `why`.
+  /// `needed`: trials wait for a worker. Returns the line to print now; empty: none.
   std::string look(int workers, int missing, const std::string& why, bool needed, Seconds now) {
     constexpr Seconds patience = 30, again = 600;
     if (missing == 0 || !needed) {
@@ -34,7 +34,7 @@ class Standstill {
   }
 
  private:
-  std::optional<Seconds> next_;  // when it is said, where any is missing
+  std::optional<Seconds> next_;  // time of the next message, while workers are missing
 };
 
 }  // namespace hypertune::inline v0::remote

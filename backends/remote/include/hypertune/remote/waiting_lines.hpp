@@ -1,4 +1,4 @@
-// WaitingLines: what is said of workers that wait. No I/O, no clock.
+// WaitingLines: the messages about waiting workers. No I/O, no clock.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -13,16 +13,16 @@
 
 namespace hypertune::inline v0::remote {
 
-/// A worker that is not there yet.
+/// A worker that has not started.
 struct WaitingWorker {
-  std::string word;      ///< why, in short: "Resources", "Unschedulable"; empty: nobody says
-  std::string sentence;  ///< the same, as it goes on after the worker's name: "waits for a node (…)"
+  std::string word;      ///< short reason: "Resources", "Unschedulable"; empty: not known
+  std::string sentence;  ///< long reason, as the rest of a sentence after the worker's name: "waits for a node (…)"
 };
 
-/// One line for all that wait: again when something new keeps them, and once a minute while nothing runs.
+/// One line for all waiting workers; repeated for each new reason, and once a minute while nothing runs.
 class WaitingLines {
  public:
-  /// `where`: "in Slurm's queue". Returns the line to be said now; empty: none.
+  /// `where`: "in Slurm's queue". Returns the line to print now; empty: none.
   std::string look(const std::vector<WaitingWorker>& waiting, const std::string& where, bool some_run, Seconds now) {
     constexpr Seconds again = 60;
     if (waiting.empty()) return {};
@@ -43,9 +43,9 @@ class WaitingLines {
           fmt::format("{}{} {}", parts.empty() ? "" : ", ", count, word.empty() ? "for no reason that it says" : word);
     return fmt::format("{} workers wait {}: {}", all, where, parts);
   }
-  /// Whether the last look showed something new.
+  /// Whether the last look() had a new reason.
   bool news() const { return news_; }
-  /// None waits any more.
+  /// No worker waits any more.
   void clear() { told_.clear(); }
 
  private:

@@ -1,4 +1,4 @@
-// WorkerScaler: how many workers there are, and which of them end. No I/O, no clock.
+// WorkerScaler: decides how many workers there are, and which ones end. No I/O, no clock.
 #pragma once
 
 #include <hypertune/config/worker_count.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::remote {
 
-/// Trials of this kind that a worker has room for at once; at least 1.
+/// How many trials with these needs fit on a worker at once; at least 1.
 inline int slots_of(const Resources& worker, const Resources& each) {
   constexpr double most = 4096, slack = 1e-9;
   double slots = most;
@@ -23,25 +23,25 @@ inline int slots_of(const Resources& worker, const Resources& each) {
   bound(worker.cpus, each.cpus);
   bound(worker.gpus, each.gpus);
   if (worker.memory > 0) bound(static_cast<double>(worker.memory), static_cast<double>(each.memory));
-  if (slots >= most) slots = std::max(1.0, std::floor(worker.cpus));  // they ask for nothing that is counted
+  if (slots >= most) slots = std::max(1.0, std::floor(worker.cpus));  // the trials need none of the counted resources
   return static_cast<int>(std::max(1.0, slots));
 }
 
-/// What is known of the workers and of the queue of trials.
+/// The state of the workers and of the queue of trials.
 struct WorkersSeen {
   int waiting = 0;                ///< trials that wait for a place
   std::vector<int> running = {};  ///< trials on each worker
-  std::vector<bool> up = {};      ///< whether its agent is there
+  std::vector<bool> up = {};      ///< whether each worker's agent is connected
 
-  /// No trial runs or will.
+  /// No trial runs or waits.
   bool over() const {
     return waiting == 0 && std::all_of(running.begin(), running.end(), [](int trials) { return trials == 0; });
   }
 };
 
-/// Workers are numbered from 0, and there are as many as trials ask for. One that nobody needs is kept for `idle`
-/// seconds, as another trial may come. Where decisions may not depend on who is there when (`all`), there are always as
-/// many as are allowed.
+/// Keeps as many workers as the trials need; workers are numbered from 0. A worker without a trial is kept for `idle`
+/// seconds, because another trial may come. If decisions must not depend on the times at which workers start (`all`),
+/// there is always the maximum number of workers.
 class WorkerScaler {
  public:
   struct Orders {
@@ -57,7 +57,7 @@ class WorkerScaler {
 
   bool launched(int worker) const { return workers_[static_cast<std::size_t>(worker)].launched; }
 
-  /// The worker has ended by itself; another one may be asked for in its place.
+  /// The worker has ended by itself; it may be requested again.
   void ended(int worker) { workers_[static_cast<std::size_t>(worker)] = {}; }
 
   Orders step(double now, const WorkersSeen& sight) {
@@ -70,7 +70,7 @@ class WorkerScaler {
         orders.launch.push_back(static_cast<int>(i));
         ++there;
       }
-    // A worker that waits in the queue costs nothing but its place there: it is the first to end.
+    // Workers that have not started end first: they have only a place in the queue to lose.
     int spare = there - wanted;
     for (const bool up : {false, true})
       for (std::size_t i = workers_.size(); i-- > 0;) {

@@ -1,4 +1,4 @@
-// SshExecutor: trials on the hosts of a list, over the user's own ssh: connections, shipping and agents in one.
+// SshExecutor: trials on the hosts of a list, over the user's own ssh; includes connections, shipping and agents.
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
@@ -22,27 +22,27 @@ using remote::HostSpec;
 
 /// Meant for designated initialisers: `{.hosts = {"host1", "host2"}}`.
 struct SshSetup {
-  /// Not given: those of HostSource::environment(), reached by the ssh_config that HYPERTUNE_SSH_CONFIG names unless
-  /// `ssh.config` does, and warned of their end where HYPERTUNE_NOTICE_URL says unless `remote` does.
+  /// Default: the hosts of HostSource::environment(). They are reached with the ssh_config that HYPERTUNE_SSH_CONFIG
+  /// names, unless `ssh.config` is set, and HYPERTUNE_NOTICE_URL announces their end, unless `remote` says otherwise.
   HostSource hosts = {};
   SshOptions ssh = {};
-  /// What runs on the hosts: a program that becomes an agent when it is called with the arguments below and then
+  /// The program that runs on the hosts. It must become an agent when called with the arguments below and then
   /// `--hypertune-agent` (a Runtime does that). Empty: this program itself.
   std::filesystem::path program = {};
   std::vector<std::string> arguments = {};
-  std::vector<FileMount> mounts = {};  ///< relative places are below the working folder
-  /// Programs among them, by where they are here: checked for architecture and libraries before anything runs.
+  std::vector<FileMount> mounts = {};  ///< relative targets are below the working folder
+  /// Local paths of the programs among the mounts; their architecture and libraries are checked before anything runs.
   std::vector<std::filesystem::path> programs = {};
-  /// What has to be there before a trial runs: names to be found in PATH, or paths from the working folder.
+  /// What must exist on a host before a trial runs: names found in PATH, or paths relative to the working folder.
   std::vector<std::string> needs = {};
-  std::string directory = {};  ///< where the agents and commands work; empty: the home folder
-  HostSpec limits = {};        ///< for what a host of the list does not say itself; its name does not matter
+  std::string directory = {};  ///< working folder of agents and commands; empty: the home folder
+  HostSpec limits = {};        ///< defaults for what the list does not say about a host; its name is ignored
   ShipOptions ship = {};
-  remote::RemoteOptions remote = {.timeouts = {.connect = 3600}};  ///< the time to connect includes that to ship
+  remote::RemoteOptions remote = {.timeouts = {.connect = 3600}};  ///< the time to connect includes shipping
 };
 
 namespace detail {
-/// What the environment says of hosts, where nothing else does.
+/// Fills in the hosts, the ssh_config and the notice URL from the environment, where `setup` does not give them.
 SshSetup with_environment(SshSetup setup);
 }  // namespace detail
 
@@ -64,6 +64,6 @@ namespace hypertune::inline v0 {
 using ssh::SshExecutor;
 using ssh::SshSetup;
 
-/// `ht::over_ssh({.hosts = {"host1", "host2"}})`: trials as processes on these hosts.
+/// `ht::over_ssh({.hosts = {"host1", "host2"}})`: runs trials as processes on these hosts.
 inline SshExecutor over_ssh(SshSetup setup = {}) { return SshExecutor(std::move(setup)); }
 }  // namespace hypertune::inline v0

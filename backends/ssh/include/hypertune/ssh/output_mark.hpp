@@ -1,4 +1,5 @@
-// Where the output of a script begins: the start-up files of an account may print before it.
+// OutputMark: a line that marks the start of a script's output, because an account's start-up files may print before
+// it.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +8,21 @@
 
 namespace hypertune::inline v0::ssh {
 
-/// Passes over what comes before a script's own output, in as many pieces as it comes. What start-up files print may
-/// lack the end of its line, so that the mark begins with one.
+/// Skips everything before the script's own output, which may arrive in pieces. The output of start-up files may lack a
+/// final newline, so the mark begins with one.
 class OutputMark {
  public:
-  static constexpr std::string_view line = "hypertune-output";  ///< what stands alone on a line then
+  static constexpr std::string_view line = "hypertune-output";  ///< the text of the mark's line
 
-  /// A script of a POSIX shell that prints the mark first.
+  /// A POSIX shell script that prints the mark and then runs `script`.
   static std::string before(std::string_view script) {
     return "printf '\\n" + std::string(line) + "\\n'\n" + std::string(script);
   }
 
-  /// What of a piece is the script's. It holds as long as the piece does.
+  /// The part of `piece` that the script itself printed; a view into `piece`.
   std::string_view own(std::string_view piece) {
     for (std::size_t i = 0; !passed_ && i < piece.size(); ++i) {
-      // The mark has one newline at each end only: what fails to match may begin it anew, but with a newline.
+      // The mark has newlines only at its two ends, so after a mismatch, only a newline can begin it again.
       const char wanted = seen_ == 0 || seen_ == line.size() + 1 ? '\n' : line[seen_ - 1];
       if (piece[i] == wanted)
         ++seen_;

@@ -1,4 +1,4 @@
-// Runtime for programs whose trials go to machines by ssh: what runtime.remote() is.
+// Runtime for programs whose trials run on hosts over ssh: the types of runtime.remote().
 #pragma once
 
 #include <hypertune/remote/runtime.hpp>

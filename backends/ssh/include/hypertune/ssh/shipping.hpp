@@ -1,4 +1,4 @@
-// Shipping over ssh: what remote/shipping.hpp says, on the host of a connection.
+// Shipping over ssh: the functions of remote/shipping.hpp for the host of a connection.
 #pragma once
 
 #include <hypertune/remote/shipping.hpp>
@@ -15,7 +15,7 @@ using remote::program_architecture;
 using remote::ShipOptions;
 using remote::Shipped;
 
-/// As for any host, with SshError in place of HostError.
+/// The functions of remote/shipping.hpp, with SshError in place of HostError.
 Shipped ship_program(const SshConnection& connection, const std::filesystem::path& program,
                      const ShipOptions& options = {});
 Shipped ship_self(const SshConnection& connection, const ShipOptions& options = {});

@@ -1,4 +1,4 @@
-// What programs of this machine print, and which line of it tells people something.
+// Running a local program for its output, and selecting the line for a message.
 #pragma once
 
 #include <hypertune/process/subprocess.hpp>
@@ -11,11 +11,12 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// What a program prints that must end with this one; nullopt if it cannot be started.
+/// Runs a program to its end and returns its output; nullopt if it cannot be started.
 std::optional<process::Collected> printed_by(const std::vector<std::string>& arguments, double timeout,
                                              const std::stop_token& stop = {});
 
-/// The last line that says something, for messages; at most 300 characters, control characters removed.
+/// The last informative line, for messages: no decoration, no hint at --help. At most 300 characters, without control
+/// characters.
 std::string last_line(std::string_view messages);
 
 }  // namespace hypertune::inline v0::remote::detail
