@@ -159,9 +159,7 @@ std::string AwsProvider::request_text(const LaunchRequest& request) const {
         fmt::format("node type '{}': node_config.ImageId must name an image: ami-…, or resolve:ssm:… for "
                     "the newest of a kind",
                     request.node_type));
-  for (const char* own : {"resources", "price", "spot"})
-    body.erase(own);  // keys of hypertune, which the old form of
-                      // the file has here
+  for (const char* own : {"resources", "price", "spot"}) body.erase(own);  // hypertune's own, in the file's old form
   body["MinCount"] = 1;
   body["MaxCount"] = 1;
   body["ClientToken"] = request.token;

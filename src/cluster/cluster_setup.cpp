@@ -122,7 +122,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
   const auto begin = std::chrono::steady_clock::now();
   const auto now = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   std::mutex mutex;
-  int broken = 0;  // failed calls in a row, except for lack of capacity; up to 3 are tolerated
+  int broken = 0;  // failures in a row other than lack of capacity, weighted; gives up at 3
   bool told = false;
   for (;;) {
     check_cancelled();

@@ -150,8 +150,7 @@ struct ClusterScaler::Impl {
       } else if (told.failed) {
         lines.push_back(
             fmt::format("no machine ({}): {}", cluster.config().types[found->second.type].name, told.error));
-        if (told.machine && !found->second.head && !found->second.machine.id.empty()) {  // the machine exists but is
-                                                                                         // useless
+        if (told.machine && !found->second.head && !found->second.machine.id.empty()) {  // it exists but is useless
           Work task;
           task.end = {found->second.machine};
           task.why = "could not be set up";

@@ -211,9 +211,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
       }
     };
     each_block([&](std::uint64_t, std::size_t size) { hash.add(buffer.get(), size); });
-    if (hash.take() != chunk.hash || !there_still)
-      continue;  // the content on disk has changed: fetch the chunk from
-                 // the peer
+    if (hash.take() != chunk.hash || !there_still) continue;  // changed on disk: the peer provides the chunk
     if (chunk.size <= copy_block)
       writer.write(range.begin, buffer.get(), chunk.size);
     else

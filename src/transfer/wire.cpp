@@ -259,8 +259,7 @@ SslContext server_tls(const std::string& certificate_pem, const std::string& key
 
 SslContext client_tls() {
   SslContext context = tls(TLS_client_method());
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // there is no authority: start_tls() compares the
-                                                                // fingerprint
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // no authority: start_tls() checks the fingerprint
   return context;
 }
 

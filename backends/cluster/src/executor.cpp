@@ -244,8 +244,7 @@ class ClusterRun {
 
   remote::HostList hosts() const {
     auto list = scaler_->hosts();
-    std::erase_if(list, [&](const auto& host) { return !host_fits(host, workload_.each); });  // such as a head that is
-                                                                                              // too small
+    std::erase_if(list, [&](const auto& host) { return !host_fits(host, workload_.each); });  // such as a small head
     return list;
   }
 

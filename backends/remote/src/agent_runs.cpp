@@ -70,9 +70,7 @@ void Agent::tell(Event event) {
 void Agent::heard(Started& e) {
   if (const auto run = find(e)) {
     run->damaged.clear();
-    if (!std::exchange(run->started, true))
-      channel_->send(e);  // only once, although it may have been restarted by
-                          // repair()
+    if (!std::exchange(run->started, true)) channel_->send(e);  // only once, even if repair() has restarted it
   }
 }
 

@@ -61,8 +61,8 @@ class Agent {
     bool resolving = true, parked = false, over = false;
     bool started = false;  // the driver was told that it started
     std::optional<CheckpointInfo> pinned = {};
-    std::string damaged = {};  // the damaged checkpoint it should have continued from, and the error
-    int repairs = 0;           // number of such damages
+    std::string damaged = {};  // how the checkpoint it should continue from is damaged
+    int repairs = 0;           // how often that has happened
     int copies = 0;            // its checkpoints that are being sent to the driver
     std::optional<Continue> held = {};
     std::optional<wire::Message> last = {};  // its final event, sent after its copies and its log
@@ -208,8 +208,7 @@ class Agent {
   }
 
   static constexpr int copies_ahead = 2;
-  static constexpr Seconds time_to_follow = 0.2;                 // from a trial's end by a signal to this agent's own
-                                                                 // end
+  static constexpr Seconds time_to_follow = 0.2;                 // from a trial's end by a signal to the agent's end
   static constexpr std::size_t quiet = std::size_t{512} << 10U;  // limit of the stream's backlog for sending logs
 
   const ProgramMaker& make_program_;

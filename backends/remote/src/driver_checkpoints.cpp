@@ -173,8 +173,7 @@ void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& c
                              const std::optional<CheckpointInfo>& sealed, const std::string& error) {
   const bool counts = !connection->over && link->has(offer.info.trial, offer.attempt);
   if (sealed && !counts) {
-    const bool mine = fetching_.insert(sealed->trial).second;  // an equal one must not be found here before it is
-                                                               // dropped
+    const bool mine = fetching_.insert(sealed->trial).second;  // no equal one may be found before the drop
     asio::post(*disk_, [this, store = *store_, info = *sealed, mine]() mutable {
       try {
         store.drop(info);

@@ -216,8 +216,7 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
   connection->pace = checkpoints_.new_pace();
   link->connection = connection;
   ++link->account.incarnations;
-  const std::weak_ptr<Connection> weak = connection;  // weak: the connection owns the channel, which owns these
-                                                      // handlers
+  const std::weak_ptr<Connection> weak = connection;  // the connection owns the channel, which owns the handlers
   connection->channel->open({.message =
                                  [this, link, weak](wire::Message message) {
                                    const auto here = weak.lock();
@@ -374,8 +373,7 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
   const Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
                     .text = hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
                                                       link->machine.trouble())};
-  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;  // the members of a group on this host are lost
-                                                                      // together
+  std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;  // members of a group are lost together
   for (const auto& [run, route] : routes) {
     if (route.parked) {
       link->routes[run] = route;

@@ -137,8 +137,7 @@ void RemoteExecutor::State::carry_out(Launch& m) {
       const std::string why = hypertune::detail::format("while it was paused: {} was lost: {}",
                                                         hypertune::detail::host_text(link->spec.name), route->lost);
       erase(link, run);
-      return refuse(why, FailureSource::preemption);  // neither its own failure nor that of the host on which it should
-                                                      // continue
+      return refuse(why, FailureSource::preemption);  // neither its own failure nor that of the new host
     }
     route->parked = route->waiting = false;
     if (m.allocation.lead.host != link->index) m.allocation.lead.cpus.clear();  // the core numbers are of another host

@@ -173,9 +173,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
   for (const auto& channel : channels)
     while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
   for (const auto& channel : channels) channel->close();
-  while (ending_ > 0 && detail::steady_now() < until + 0.5)
-    co_await pause.wait(0.002);  // after that they are ended by
-                                 // force
+  while (ending_ > 0 && detail::steady_now() < until + 0.5) co_await pause.wait(0.002);  // then by force
   work_.reset();
   io_.stop();
 }

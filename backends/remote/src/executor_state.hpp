@@ -90,7 +90,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void carry_out(const Continue& m);
   void carry_out(const Pause& m);
   void carry_out(const Stop& m);
-  void carry_out(const Resize&) {}  // only for groups, which are handled above
+  void carry_out(const Resize&) {}  // of groups that no longer exist; groups_ handles the others
   void carry_out(const GroupMessage& m);
   LinkPointer link_of(RunKey run) const;
   void erase(const LinkPointer& link, RunKey run);

@@ -48,9 +48,7 @@ std::vector<MountEntry> scan_mount(const FileMount& mount) {
     entry.size = content.size;
   };
   struct stat info{};
-  if (::stat(mount.local.c_str(), &info) != 0)
-    fail_local("read", mount.local, errno);  // stat(), because it may be a
-                                             // link
+  if (::stat(mount.local.c_str(), &info) != 0) fail_local("read", mount.local, errno);  // it may be a link
   if (S_ISREG(info.st_mode)) add_file("", info);
   if (!S_ISDIR(info.st_mode)) return entries;
   const auto found = [&] {

@@ -58,9 +58,7 @@ bool read_facts(std::string_view text, double now, HostFacts& facts) {
     if (key == "home") facts.home = value;
     if (key == "boot") facts.boot = value;
     if (key == "cpus") facts.cpus = hypertune::detail::whole_within(number_of(value), 1, 1'000'000);
-    if (key == "time" && !value.empty())
-      facts.clock_ahead = number_of(value) + 0.5 - now;  // `date` gives whole
-                                                         // seconds
+    if (key == "time" && !value.empty()) facts.clock_ahead = number_of(value) + 0.5 - now;  // whole seconds
     if (key == "end") complete = true;
   }
   if (facts.home.empty() || facts.home.front() != '/') facts.home = "/";

@@ -86,8 +86,7 @@ struct Link {
   bool tried = false;            // reached, or failed to be reached, at least once
   bool told = false;             // the Tuner takes it for usable
   asio::steady_timer timer;
-  Seconds save_by = std::numeric_limits<double>::infinity();  // while draining: time after which trials may not finish
-                                                              // their step
+  Seconds save_by = std::numeric_limits<double>::infinity();  // draining: until then, trials may finish their step
   std::map<RunKey, Route> routes;
   HostAccount account;
   std::string said;           // the last reported reason why it is not used

@@ -32,7 +32,7 @@ std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOp
 Resources worker_resources(const SlurmOptions& options);
 remote::HostSpec worker_limits(const SlurmOptions& options);
 
-/// A duration in the format of srun: 14400 seconds are "4:00:00".
+/// A duration in the format of srun: 14400 seconds are "4:00:00". Slurm counts in minutes and rounds up.
 std::string time_text(double seconds);
 
 /// Converts a text to a part of a job's name: letters, digits, '.', '_' and '-', at most 60 characters.

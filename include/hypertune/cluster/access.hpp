@@ -48,7 +48,7 @@ concept MachineAccess =
       access.introduce(cluster, reports);  ///< lets the head of a cluster that is up reach the others
       access.clean(cluster, machine);      ///< removes what was installed on a host that continues to exist
       access.forget(cluster, machine);     ///< the machine is gone
-      access.offer(cluster, machines);     ///< all machines of now; called before an executor learns of them
+      access.offer(cluster, machines);     ///< all current machines; called before an executor learns of them
     };
 
 /// Holds any MachineAccess by value; copies share one object. A default-constructed one does nothing: machines then

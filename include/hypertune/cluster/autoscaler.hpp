@@ -30,8 +30,7 @@ struct AutoscalerOptions {
   std::vector<NodeType> types;
   std::size_t head_type = 0;
   int min_workers = 0, max_workers = 0;
-  double upscaling_speed = 1;  ///< limits how many machines are launched at once: max(5, this times the number of
-                               ///< workers)
+  double upscaling_speed = 1;  ///< limit of machines being launched at once: max(5, this times the workers)
   Seconds idle_timeout = 300;
   Seconds grow_delay = 1;                  ///< a demand must have lasted this long before a machine is launched for it
   Seconds launch_timeout = 900;            ///< from the launch until the machine must be ready

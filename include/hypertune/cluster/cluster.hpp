@@ -34,8 +34,7 @@ class NotComing : public Error {
 };
 
 struct ClusterHooks {
-  std::function<void(const std::string&)> say;  ///< a line for the user; may be called from any thread, but never twice
-                                                ///< at once
+  std::function<void(const std::string&)> say;  ///< a line for the user; from any thread, one call at a time
   std::stop_token stop = {};                    ///< interrupts the operation in progress
 };
 

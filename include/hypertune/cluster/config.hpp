@@ -19,7 +19,7 @@ namespace hypertune::inline v0::cluster {
 /// Whether machines of a type are spot machines: cheaper, but the provider may take them away at any time.
 enum class Spot : std::uint8_t {
   never,   ///< on-demand only
-  prefer,  ///< spot, and on-demand while there is no spot machine
+  prefer,  ///< spot, and on-demand while no spot machine is available
   only,    ///< spot only
 };
 
@@ -56,8 +56,7 @@ struct ProviderConfig {
   std::vector<std::string> availability_zones;  ///< aws
   std::string name_space, context;              ///< kubernetes
   std::filesystem::path kubeconfig;             ///< kubernetes
-  std::string service_account;                  ///< kubernetes: service account of the head, with which it reaches the
-                                                ///< other pods
+  std::string service_account;                  ///< kubernetes: of the head, for its access to the other pods
   bool use_internal_ips = false, cache_stopped_nodes = false;
   double timeout = 300;              ///< seconds that one provider call may take
   double start_timeout = 600;        ///< seconds until a machine must be reachable
@@ -103,7 +102,7 @@ ClusterConfig cluster_from_yaml(const Node& root, const std::filesystem::path& f
 
 ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverrides& overrides = {});
 
-/// All keys that the file may have.
+/// The allowed keys and values of the whole file.
 Shape cluster_shape();
 
 /// A YAML value as JSON text: numbers and true/false where the file has them without quotes.

@@ -18,8 +18,7 @@ struct CostLine {
   bool spot = false;
   int machines = 0;      ///< all that ever existed
   int running = 0;       ///< those that run now
-  double hours = 0;      ///< from launch to termination, or until now; without the time in which the machine was
-                         ///< stopped
+  double hours = 0;      ///< from launch to termination or now, without the time while stopped
   double price = 0;      ///< per hour; 0: not known
   double on_demand = 0;  ///< the on-demand price per hour; 0: not known
   double cost() const { return hours * price; }

@@ -46,11 +46,11 @@ struct LedgerEntry {
 /// The current state, computed from the records of the journal.
 struct Ledger {
   std::vector<LedgerEntry> entries;  ///< in the order of the requests
-  int life = 0;                      ///< how often the cluster was started when it had no machines
+  int life = 0;                      ///< how often the cluster was started from no machines
 
   LedgerEntry* find(std::string_view token);
   const LedgerEntry* find_id(std::string_view id) const;
-  /// The machine hours since the cluster was last started without machines, or of all entries (`all`).
+  /// The machine hours since the cluster last had no machines, or of all entries (`all`).
   CostReport cost(WallTime now, const std::string& currency, bool all = false) const;
   std::vector<std::pair<std::size_t, int>> lives;  ///< for each life, the index of its first entry
 };
@@ -98,7 +98,7 @@ class ClusterJournal {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A unique token for a request: 26 random letters and digits.
+/// A unique token for a request: "ht-" and 25 random letters and digits.
 std::string new_token();
 
 }  // namespace hypertune::inline v0::cluster

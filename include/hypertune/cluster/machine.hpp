@@ -36,8 +36,7 @@ struct Machine {
   std::string address;                 ///< host name or IP for ssh; empty until there is one
   int port = 0;                        ///< of its ssh server; 0: the default port
   std::vector<std::string> host_keys;  ///< "ssh-ed25519 AAAA…", if the provider reports them
-  std::string waits = {};              ///< why it does not run yet, if the provider reports it; shown after the
-                                       ///< machine's name
+  std::string waits = {};              ///< why it does not run yet, if reported; to be shown after its name
   /// It will probably (doubtful) or certainly (hopeless) not start before somebody fixes a problem, for example a
   /// missing image.
   bool doubtful = false, hopeless = false;
@@ -60,8 +59,8 @@ struct LaunchRequest {
 
 /// Why a provider did not do what it was asked for.
 enum class ProviderFailure : std::uint8_t {
-  capacity,     ///< no machine of this kind is available now (also a quota or a too low price): another kind may work
-  invalid,      ///< the request cannot succeed unchanged (configuration, credentials)
+  capacity,  ///< no machine of this kind is available now (or a quota, or the price is too low): another kind may work
+  invalid,   ///< the request cannot succeed unchanged (configuration, credentials)
   unsupported,  ///< the provider does not support this operation
   failed,       ///< any other error; may be retried later
 };

@@ -31,10 +31,7 @@ concept Provider =
       provider.terminate(ids);
       provider.stop(ids);
       provider.start(ids);
-      {
-        provider.resources_of(type)
-      } -> std::same_as<std::optional<Resources>>;  ///< nullopt if the provider does not
-                                                    ///< know them
+      { provider.resources_of(type) } -> std::same_as<std::optional<Resources>>;  ///< nullopt: not known
       {
         provider.listing_delay()
       } -> std::convertible_to<double>;  ///< maximum delay, in seconds, before list() contains what create() made

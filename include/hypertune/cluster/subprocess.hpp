@@ -18,10 +18,8 @@ struct ProgramCall {
   std::string input = {};                                              ///< its standard input
   bool hold_input = false;                                             ///< its standard input stays open until it ends
   std::map<std::string, std::optional<std::string>> environment = {};  ///< added to this process's own
-  double timeout = 300;                                                ///< seconds; after that its process group is
-                                                                       ///< killed
-  std::size_t max_output = std::size_t{8} << 20U;                      ///< bytes kept of each stream; the rest is
-                                                                       ///< dropped
+  double timeout = 300;                                                ///< seconds; then its process group is killed
+  std::size_t max_output = std::size_t{8} << 20U;                      ///< bytes kept of each stream; more is dropped
   /// A file that is locked while the program runs, even if the process that started it dies (see wait_for_calls()).
   std::filesystem::path lock = {};
   std::function<void(std::string_view)> on_output = {};  ///< gets the output of both streams as it arrives

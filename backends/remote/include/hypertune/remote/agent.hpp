@@ -17,8 +17,8 @@ struct AgentOptions {
   std::filesystem::path directory = {};
   local::ProcessOptions processes = {};            ///< the resources that trials may use; by default all of the host's
   std::uint64_t cache = std::uint64_t{20} << 30U;  ///< bytes of checkpoints to keep that the driver has as well
-  /// This machine's address for other hosts, unless the driver gives one; empty: HYPERTUNE_HOST_ADDRESS, which the
-  /// program that starts the agent may set, or else loopback.
+  /// This machine's address for other hosts, if the driver names no network for it; empty: HYPERTUNE_HOST_ADDRESS,
+  /// which the program that starts the agent may set, or else loopback.
   std::string address = {};
   int in = 0, out = 1;  ///< descriptors of the stream to the driver
 };
@@ -30,8 +30,8 @@ using ProgramMaker = std::function<std::shared_ptr<const Program>(const std::str
 /// Serves the driver at the other end of the stream: each trial that it sends becomes a process here, with the cores
 /// and devices that the driver chose. The agent ends, with all processes that it started, when the stream closes, when
 /// the driver falls silent, or when the agent is killed. SIGTERM is a termination notice: the trials save and move to
-/// another host. So is SIGURG, which other programs ignore, so it can be sent to all processes on the host; the host
-/// then ends HYPERTUNE_NOTICE seconds (60) later. The program's output goes to standard error. Returns the exit code
+/// another host. So is SIGURG, which other programs ignore, so it can be sent to all processes on the host; they
+/// end HYPERTUNE_NOTICE seconds (default 60) later. The program's output goes to standard error. Returns the exit code
 /// for the process. Must be called on the main thread, before the program starts other threads.
 int agent_main(const ProgramMaker& make_program, AgentOptions options = {});
 

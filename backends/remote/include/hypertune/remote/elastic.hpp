@@ -32,8 +32,7 @@ struct ElasticPlan {
   bool keep_all = false;  ///< the workers exist anyway: use all, end none
   RemoteOptions remote = {};
   std::string asked = "has been asked for";  ///< why a worker has not started, until more is known
-  std::string kind = "worker";               ///< what to call a worker in the error for a trial that needs more than
-                                             ///< any of them has
+  std::string kind = "worker";               ///< name of a worker in the error for a trial that needs more than any has
   /// For "cpus", "gpus" and "memory": the option that sets how much of it a worker has. A resource without an entry
   /// cannot be set.
   std::map<std::string, std::string> options = {};

@@ -74,8 +74,7 @@ struct HostAccount {
   std::uint64_t received = 0;  ///< bytes of checkpoints received from the driver
   std::uint64_t direct = 0;    ///< bytes of checkpoints received from other hosts
   std::uint64_t shared = 0;    ///< bytes of checkpoints written to the shared folder, which were not transferred
-  std::uint64_t reused = 0;    ///< bytes of these checkpoints that were not transferred because earlier ones contain
-                               ///< them
+  std::uint64_t reused = 0;    ///< bytes of these that were not transferred, since earlier checkpoints contain them
 };
 
 /// Runs each trial as a process on one of the hosts of a pool, through an agent there; see agent_main(). Hosts may join

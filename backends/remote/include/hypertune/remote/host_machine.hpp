@@ -25,7 +25,7 @@ struct HostTimeouts {
   double first_delay = 1;  ///< before the second attempt to connect; doubled for each further one
   double max_delay = 300;  ///< maximum delay between attempts
   double stable = 60;      ///< connected time after which earlier failures are forgotten
-  int refusals = 3;        ///< permanent failures in a row until the host is refused
+  int refusals = 3;        ///< permanent failures in a row until the host is refused; unknown ones count a third
 
   void validate() const {
     const auto positive = [](double value, const char* name) {

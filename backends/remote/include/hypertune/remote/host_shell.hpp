@@ -18,8 +18,7 @@ namespace hypertune::inline v0::remote {
 struct ShellOptions {
   /// Called by the calling thread for pieces of the standard input; empty: the end. Not set: no input.
   std::function<std::string_view()> input = {};
-  bool hold_input = false;  ///< keep the standard input open until the script ends; an earlier end tells the script
-                            ///< that the caller is gone
+  bool hold_input = false;  ///< keep its input open until it ends; an earlier end tells it that the caller is gone
   /// Called on the calling thread with pieces of the output; false: stop. Not set: collected in the result.
   std::function<bool(std::string_view)> take_out = {}, take_err = {};
   Seconds deadline = 60;

@@ -69,7 +69,7 @@ namespace hypertune::inline v0 {
 /// On a host the same program is started with `--hypertune-agent` and the same arguments. It runs main() up to the
 /// first tune(), resume() or Tuner, which then serves trials instead of running an experiment, and never returns.
 /// Therefore main() must not do anything before that which should happen only once. A program with several experiments
-/// must be able to reach each one without the results of the earlier ones, because in an agent those return nothing.
+/// must be able to reach each one without the results of the earlier ones, because an agent never gets past a tune().
 class Runtime : public remote::AgentRuntime {
  public:
   using AgentRuntime::AgentRuntime;

@@ -17,8 +17,7 @@ struct ShipOptions {
   std::string directory = ".cache/hypertune";  ///< on the host; relative to the home folder
   bool check_libraries = true;                 ///< check for missing shared libraries; the Error lists them
   int keep = 8;                                ///< number of latest versions that are kept
-  Seconds keep_for = 14 * 86400.0;             ///< older versions are removed after this time without use (at least a
-                                               ///< day)
+  Seconds keep_for = 14 * 86400.0;             ///< older versions are removed if unused for this long (at least a day)
   TransferOptions transfer = {};
 };
 

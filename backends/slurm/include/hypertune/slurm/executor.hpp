@@ -22,7 +22,7 @@ struct SlurmSetup {
   /// and then `--hypertune-agent` (a Runtime does that). Empty: this program itself.
   std::filesystem::path program = {};
   std::vector<std::string> arguments = {};
-  remote::RemoteOptions remote = {};  ///< the time to connect, liveness and transfer are taken from `options`
+  remote::RemoteOptions remote = {};  ///< liveness and transfer are taken from `options`; connecting has no limit
   /// Gets the lines for the user while no experiment takes them; by default they go to standard error. May be called
   /// from any thread.
   std::function<void(const std::string&)> say = {};

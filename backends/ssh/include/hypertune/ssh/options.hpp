@@ -19,11 +19,9 @@ struct SshOptions {
   std::filesystem::path identity = {};    ///< file of a private key, tried first; empty: as in the configuration
   std::vector<std::string> options = {};  ///< further `Key=value`; host keys can be checked more strictly, never less
   Seconds connect_timeout = 10;           ///< seconds for the TCP connection and the ssh banner
-  Seconds alive_interval = 1;             ///< seconds between keep-alive messages (rounded up to whole seconds, at
-                                          ///< least 1)
+  Seconds alive_interval = 1;             ///< seconds between keep-alive messages (rounded up; at least 1)
   int alive_count = 2;                    ///< unanswered keep-alive messages until the connection is lost
-  int sessions = 6;                       ///< maximum of simultaneous run(), upload() and download(); servers allow 10
-                                          ///< by default
+  int sessions = 6;  ///< limit of run(), upload() and download() at once; servers allow 10 by default
 
   /// Error of kind `usage`, e.g. for an option that would weaken the check of host keys.
   void validate() const;

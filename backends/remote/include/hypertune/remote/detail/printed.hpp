@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// Runs a program to its end and returns its output; nullopt if it cannot be started.
+/// Runs a program, which ends with this process at the latest, and returns its output; nullopt if it cannot be started.
 std::optional<process::Collected> printed_by(const std::vector<std::string>& arguments, double timeout,
                                              const std::stop_token& stop = {});
 
