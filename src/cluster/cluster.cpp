@@ -96,7 +96,7 @@ std::pair<double, double> Cluster::prices(const std::string& name, bool spot) co
 }
 
 void Cluster::recover() {
-  // A provider call that a dead driver started still runs, and may still make a machine.
+  // A provider call that a dead driver started may still run, and may still make a machine.
   wait_for_calls(detail::calls_lock(journal_.folder()), config_.provider.timeout + 10);
   reconcile();
 }

@@ -1,4 +1,4 @@
-// From a list of hosts to a pool of agents.
+// SshExecutor: connects to the hosts of a list and starts agents there.
 #include "as_ssh_error.hpp"
 
 #include <hypertune/detail/say.hpp>

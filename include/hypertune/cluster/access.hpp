@@ -1,4 +1,4 @@
-// MachineAccess: how a cluster's machines are logged in to and made ready for trials.
+// MachineAccess: logging in to a cluster's machines and setting them up for trials.
 #pragma once
 
 #include <hypertune/cluster/machine.hpp>
@@ -47,7 +47,7 @@ concept MachineAccess =
       { access.set_up(cluster, machine, options) } -> std::same_as<MachineReport>;
       access.introduce(cluster, reports);  ///< lets the head of a cluster that is up reach the others
       access.clean(cluster, machine);      ///< removes what was installed on a host that continues to exist
-      access.forget(cluster, machine);     ///< the machine is gone
+      access.forget(cluster, machine);     ///< the machine no longer exists
       access.offer(cluster, machines);     ///< all current machines; called before an executor learns of them
     };
 

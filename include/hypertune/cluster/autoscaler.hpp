@@ -88,7 +88,7 @@ class Autoscaler {
   /// The time at which decide() may return something new even without a further event; infinity: never.
   Seconds next_change(Seconds now) const;
 
-  /// Why a trial that asks for this can never run, in one line; nullopt when it can.
+  /// Why a trial with these needs can never run, in one line; nullopt if it can.
   std::optional<std::string> why_never(const Resources& needs) const;
   int machines() const;  ///< the number of workers, including those being launched
   /// The options in use. The resources of types that the file leaves open are those found on the first machine.

@@ -53,7 +53,7 @@ struct MachineStatus {
 
 /// Manages a cluster. There is at most one such object per cluster at a time, across processes: the journal's lock
 /// ensures it. The constructor finds out which machines exist: it waits for provider calls of a driver that died, and
-/// finds machines that were made but not recorded by their tags. Thread-safe except for the constructor.
+/// uses the tags to find machines that were made but not recorded. Thread-safe except for the constructor.
 class Cluster {
  public:
   Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks = {});

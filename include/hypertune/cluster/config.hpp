@@ -75,7 +75,7 @@ struct ClusterConfig {
   double upscaling_speed = 1;
   double idle_timeout = 300;  ///< seconds
   std::vector<std::string> initialization_commands, setup_commands, head_setup_commands, worker_setup_commands;
-  std::vector<FileMount> file_mounts;  ///< copied to every machine; absolute paths on this one
+  std::vector<FileMount> file_mounts;  ///< to copy to every machine; local paths are absolute
   std::vector<std::string> rsync_exclude, rsync_filter;
   std::string currency = "USD";
   std::vector<std::string> warnings;  ///< one line each, for the user
@@ -105,7 +105,7 @@ ClusterConfig load_cluster(const std::filesystem::path& file, const ClusterOverr
 /// The allowed keys and values of the whole file.
 Shape cluster_shape();
 
-/// A YAML value as JSON text: numbers and true/false where the file has them without quotes.
+/// A YAML value as JSON text. Numbers and true/false without quotes stay numbers and booleans.
 std::string json_of(const Node& node);
 
 }  // namespace hypertune::inline v0::cluster

@@ -22,7 +22,7 @@ struct CostLine {
   double price = 0;      ///< per hour; 0: not known
   double on_demand = 0;  ///< the on-demand price per hour; 0: not known
   double cost() const { return hours * price; }
-  /// What spot machines cost less than on-demand machines for the same hours.
+  /// The savings by spot machines compared with on-demand machines for the same hours.
   double saved() const { return spot && price > 0 && on_demand > 0 ? hours * (on_demand - price) : 0; }
 };
 

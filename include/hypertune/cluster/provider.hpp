@@ -21,7 +21,7 @@ namespace hypertune::inline v0::cluster {
 /// - terminate(), stop() and start() may be repeated; ids that do not exist (any more) are not errors.
 /// - Every call ends within the configured timeout. Errors are ProviderErrors.
 /// - Calls may come from several threads at once.
-/// Optional: `std::string explain(const std::string& id)` tells how a machine ended that list() no longer contains, and
+/// Optional: `std::string explain(const std::string& id)` tells how a machine ended after list() has dropped it, and
 /// `void clear()` removes what is left of the cluster when list() is empty.
 template <class P>
 concept Provider =

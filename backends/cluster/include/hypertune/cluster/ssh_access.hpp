@@ -25,7 +25,7 @@ class SshAccess {
   /// CLUSTER.yaml, followed by the user's own configuration.
   static std::filesystem::path ssh_config(const Cluster& cluster) { return cluster.state() / "ssh_config"; }
 
-  /// What offer() writes.
+  /// The text that offer() writes.
   static std::string ssh_config_text(const ClusterConfig& config, const std::filesystem::path& state,
                                      const std::vector<OfferedMachine>& machines);
 

@@ -18,7 +18,7 @@ struct FileSet {
   bool folder = false;
   std::vector<std::string> paths;  ///< below a folder, parents first, sorted
   std::uint64_t bytes = 0;
-  std::string fingerprint;  ///< of names, sizes, times and modes
+  std::string fingerprint;  ///< hash of names, sizes, times and modes
 };
 /// Error of kind `input` if there is nothing at `local`.
 FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules);
