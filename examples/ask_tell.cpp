@@ -1,5 +1,6 @@
-// Ask and tell: your own loop runs the trials, hypertune proposes, judges and remembers. What was told is durable when
-// tell() returns; with .resume = true the next start of this program goes on from there.
+// Ask and tell: your own loop runs the trials; hypertune proposes configurations, decides which trials to stop, and
+// records results. A result is durable when tell() returns. With .resume = true the next start of this program
+// continues the experiment.
 #include <hypertune/hypertune.hpp>
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ int main() {
     const auto [x, y] = trial->config;
     const double branin = std::pow(y - 0.12918 * x * x + 1.59155 * x - 6, 2) + 9.60211 * std::cos(x) + 10;
 
-    // Report what is known on the way; the scheduler may end the trial there. Then there is nothing to tell.
+    // Report intermediate values. The scheduler may end the trial at a report; then there is nothing to tell.
     bool ended = false;
     for (int step = trial->next_step; step < 8 && !ended; ++step)
       ended = study.report(*trial, branin + 20.0 / (step + 1), step) != ht::Decision::proceed;

@@ -1,5 +1,5 @@
 // A trial as a class: set up by its constructor, trained by step(), saved and restored, and reused for the next trial
-// by reset(), so that what is costly to make is made once per worker. Here: logistic regression by gradient descent.
+// by reset(), so that expensive setup happens once per worker. Here: logistic regression by gradient descent.
 #include <hypertune/hypertune.hpp>
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ struct Sample {
   double label;
 };
 
-/// Two overlapping clouds of points.
+/// Samples of two overlapping point clouds.
 std::vector<Sample> make_samples(std::uint64_t seed, int count) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
@@ -41,7 +41,7 @@ class Trainer {
   explicit Trainer(const Config& config)
       : config_(config), train_(make_samples(1, 2000)), held_out_(make_samples(2, 500)) {}
 
-  // One step of training and its report. A trial of this class ends when the scheduler says so.
+  // Makes one training step and returns its report. A trial of this class ends when the scheduler ends it.
   ht::Report step() {
     std::array<double, 3> gradient{};
     for (const Sample& sample : train_) {
@@ -67,7 +67,7 @@ class Trainer {
     if (!file) throw std::runtime_error("cannot read the weights");
   }
 
-  // Becomes another trial and keeps the data.
+  // Starts over with another trial's configuration; keeps the data.
   bool reset(const Config& config) {
     config_ = config;
     weights_ = {};

@@ -1,5 +1,5 @@
-// A scheduler of one's own: a trial may lag behind the leader at the same step by so much, and by less and less.
-// on_report() is all that a scheduler must have.
+// A user-defined scheduler: it stops a trial whose loss is too far behind the best loss seen at the same step. The
+// permitted distance shrinks with the steps. on_report() is the only function that a scheduler must have.
 #include <hypertune/hypertune.hpp>
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// A search algorithm of one's own: a climber that looks ever more closely around the best configuration so far.
-// It gets every executor, scheduler and restart for free, because its state is a function of what it observes.
+// A user-defined search algorithm: a hill climber that searches ever closer around the best configuration so far. It
+// works with every executor and scheduler, and after a restart, because its state depends only on what it observes.
 #include <hypertune/hypertune.hpp>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace ht = hypertune;
 
 struct Climber {
   int random_first = 20;  // trials before it begins to climb
-  double reach = 0.3;     // how far it looks at first, as a part of each dimension
+  double reach = 0.3;     // the initial search distance, as a fraction of each dimension
 
   std::optional<ht::SearchSpace> space{};
   std::vector<double> best{};  // in the unit cube; inactive dimensions are NaN
@@ -22,7 +22,7 @@ struct Climber {
 
   void prepare(const ht::SearchSpace& s, const ht::SearchContext&) { space = s; }
 
-  // Draws from ask.rng alone and changes nothing: after a restart the same question has the same answer.
+  // Draws from ask.rng alone and changes no state: after a restart the same Ask gives the same suggestion.
   ht::Suggestion suggest(const ht::Ask& ask) {
     const double step = reach * std::pow(0.97, ended);
     for (int tries = 0; ended >= random_first && !best.empty() && tries < 100; ++tries) {

@@ -1,4 +1,4 @@
-// Finds the step size with which gradient descent comes down a narrow valley best, stopping hopeless trials early.
+// Tunes the step size and momentum of gradient descent in a narrow valley, and stops hopeless trials early.
 #include <hypertune/hypertune.hpp>
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// The experiment of the quickstart's kind on 10,000 workers that do not exist: the simulated executor runs the same
-// tuner, searcher and scheduler in virtual time, with slow machines and failures, the same to the bit each time. It
-// answers, within seconds on a laptop, how a sweep will go before it is paid for.
+// An experiment like the quickstart, on 10,000 workers that do not exist. The simulated executor runs the same tuner,
+// searcher and scheduler in virtual time, with slow machines and failures; results are identical in every run. Within
+// seconds on a laptop it shows how a sweep will go before it is paid for.
 #include <hypertune/hypertune.hpp>
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ struct Config {
   double capacity = 0;
 };
 
-// The learning curve of a model that is never trained: an error that falls with the steps, lower for a better choice.
+// The learning curve of a model that is never trained: the error falls with the steps, and is lower for better configs.
 ht::Training learn(Config config, ht::Context& context) {
   const double misfit = std::pow(std::log10(config.learning_rate) + 2.5, 2) + std::pow(config.capacity - 0.6, 2);
   for (int step = context.next_step(); step < 81; ++step)

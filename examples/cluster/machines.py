@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A provider for `provider: {type: command}`: its "machines" are folders and processes on this one.
+"""A provider for `provider: {type: command}`: its "machines" are processes on this machine.
 
-It shows the whole protocol (README.md, "Machines from a program of your own"). Replace the three places marked HERE by
-calls of your cloud's command line. The state is one JSON file, so that a create that is repeated finds its machine.
+It shows the whole protocol (docs/cluster.md, "Machines from a program of your own"). Replace the three places marked
+HERE with calls of your cloud's command line. The state is one JSON file, so that a repeated create finds its machine.
 """
 import fcntl
 import json
@@ -24,7 +24,7 @@ def answer(**fields):
 
 state_file.parent.mkdir(parents=True, exist_ok=True)
 with open(state_file.with_suffix(".lock"), "w") as lock:
-    fcntl.flock(lock, fcntl.LOCK_EX)  # calls may come at the same time
+    fcntl.flock(lock, fcntl.LOCK_EX)  # calls may overlap
     machines = json.loads(state_file.read_text()) if state_file.exists() else {}
 
     def save():
@@ -35,12 +35,12 @@ with open(state_file.with_suffix(".lock"), "w") as lock:
     def show(machine):
         return {key: machine[key] for key in ("id", "state", "address", "port", "host_keys", "tags") if key in machine}
 
-    def launch(machine):  # HERE: start a machine, and note at once how it can be found
+    def launch(machine):  # HERE: start a machine, and save at once how to find it
         process = subprocess.Popen(["sleep", "1000000"], start_new_session=True, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         machine.update(pid=process.pid, state="running", address="127.0.0.1")
 
-    def end(machine):  # HERE: end it; one that is gone already is no error
+    def end(machine):  # HERE: end the machine; a machine that is already gone is not an error
         if machine.get("pid"):
             try:
                 os.kill(machine["pid"], signal.SIGKILL)
@@ -49,7 +49,7 @@ with open(state_file.with_suffix(".lock"), "w") as lock:
         machine["pid"] = None
 
     verb = request["verb"]
-    if verb == "list":  # HERE: ask for the machines with the tag hypertune-cluster=request["cluster"]
+    if verb == "list":  # HERE: list the machines with the tag hypertune-cluster=request["cluster"]
         answer(machines=[show(m) for m in machines.values() if m["tags"]["hypertune-cluster"] == request["cluster"]])
     elif verb == "create":
         for machine in machines.values():

@@ -1,10 +1,10 @@
-// Trials on machines that come and go with them: launched as trials wait, ended when there is no more to do.
+// Trials on machines that are launched while trials wait and terminated when there is no more work.
 //
 //     cluster_machines CLUSTER.yaml
 //
-// The files beside this one are clusters to begin with. Nothing needs to be brought up before, and nothing is left of
-// it afterwards, whatever ends the program; after a kill -9 the machines wait for the next run, or `hypertune down`.
-// What it has cost is shown by `hypertune results runs/cluster_machines`.
+// The YAML files in this folder are example clusters. No machine needs to be running before, and none is left running
+// afterwards, however the program ends. The exception is kill -9: the machines then stay up until the next run or
+// `hypertune down`. `hypertune results runs/cluster_machines` shows what the run has cost.
 #include <hypertune/cluster/executor.hpp>
 #include <hypertune/hypertune.hpp>
 #include <hypertune/ssh/runtime.hpp>
@@ -25,7 +25,7 @@ struct Config {
 
 ht::Training train(Config config, ht::Context&) {
   for (int epoch = 1; epoch <= 5; ++epoch) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // an epoch's work
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // stands for an epoch's work
     co_yield ht::report("error", std::abs(std::log10(config.rate) + 3) + std::abs(config.layers - 4) + 1.0 / epoch);
   }
 }
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   options.metric = "error";
   options.samples = 24;
   options.output = "runs/cluster_machines";
-  options.resume = true;  // a run that was killed goes on
+  options.resume = true;  // continue a run that was killed
   options.executor = ht::on_cluster(argv[1], runtime.setup());
   try {
     fmt::print("{}\n", ht::tune(space, train, options).best());

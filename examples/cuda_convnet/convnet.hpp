@@ -1,5 +1,5 @@
 // A convolutional network for small grey images, on any backend: forward, backward, momentum SGD, mixed precision.
-// Plain C++ without hypertune's core, so that nvcc compiles it for the GPU as it is.
+// Plain C++ without hypertune's core headers, so that nvcc can compile it for the GPU.
 //
 //   image -> conv 3x3, ReLU -> conv 3x3, ReLU -> max-pooling 2x2 -> dense, ReLU -> dense -> softmax
 #pragma once
@@ -23,7 +23,7 @@ namespace convnet {
 
 namespace kernels = hypertune::kernels;
 
-/// Memory of a backend.
+/// An array in a backend's memory.
 template <class Backend, class T>
 class Buffer {
  public:
@@ -60,8 +60,8 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-/// `T`: of activations and of the weights that are multiplied; the parameters themselves and their gradients are float.
-/// A Backend allocates, copies, multiplies matrices, and calls a kernel for each index.
+/// `T`: the type of the activations and of the weights in matrix products. The parameters themselves and their
+/// gradients are float. A Backend allocates, copies, multiplies matrices, and calls a kernel for each index.
 template <class Backend, class T>
 class Network final : public Trainer {
  public:
@@ -110,7 +110,7 @@ class Network final : public Trainer {
       const std::int32_t zero = 0;
       infinite_.upload(&zero, 1);
       backend_.for_each(parameter_count_, kernels::Unscale{gradient_.data(), 1 / scale, infinite_.data()});
-      if (!scale_.update(infinite_.download(1)[0] == 0)) return loss;  // this step is left out
+      if (!scale_.update(infinite_.download(1)[0] == 0)) return loss;  // skip this step
     }
     if (options_.clip > 0) {
       const double norm = gradient_norm();
@@ -132,7 +132,7 @@ class Network final : public Trainer {
     std::vector<std::int32_t> part_labels(options_.batch);
     for (std::size_t begin = 0; begin < count; begin += options_.batch) {
       const std::size_t here =
-          std::min(options_.batch, count - begin);  // the last is filled up, and that is not counted
+          std::min(options_.batch, count - begin);  // the last batch is padded; the padding is not counted
       std::copy_n(images + begin * image_size(), here * image_size(), part.begin());
       std::copy_n(labels + begin, here, part_labels.begin());
       forward(part.data(), part_labels.data(), 1);
@@ -166,7 +166,7 @@ class Network final : public Trainer {
   std::shared_ptr<hypertune::GradientMemory> gradient_memory() override { return backend_.gradient_memory(); }
   void train_with(Workers workers) override { workers_ = std::move(workers); }
 
-  /// The mean loss, and its gradient, times the scale, in gradient().
+  /// Returns the mean loss. Its gradient times `scale` is then available by gradient().
   double forward_backward(const float* images, const std::int32_t* labels, float scale) {
     forward(images, labels, scale);
     backward();
@@ -176,14 +176,14 @@ class Network final : public Trainer {
 
  private:
   static constexpr std::size_t norm_parts = 1024, row_parts = 256;
-  static constexpr std::size_t pool_after = 1;  // the layer
+  static constexpr std::size_t pool_after = 1;  // the layer before the pooling
 
   struct Layer {
     kernels::Window window;
     std::size_t filters;
     bool relu;
     std::size_t weights, bias;     // where they begin in the parameters
-    Buffer<Backend, T> out, back;  // what it makes, and the gradient of that
+    Buffer<Backend, T> out, back;  // the output, and the gradient with respect to it
   };
 
   std::size_t image_size() const { return options_.side * options_.side; }
@@ -274,7 +274,7 @@ class Network final : public Trainer {
   Buffer<Backend, std::uint8_t> chosen_;
   Buffer<Backend, std::int32_t> labels_, predicted_, infinite_;
   std::int64_t updates_ = 0;
-  // These trainings are short; and what overflows brings the scale down, so that it needs no bound above.
+  // Training is short, and an overflow lowers the scale, so that the scale needs no tight upper bound.
   hypertune::LossScale scale_{{.interval = 500, .max = 0x1p100}};
   Workers workers_;
 };

@@ -1,4 +1,4 @@
-// The network on the CPU: a loop for each kernel, and products of matrices that compilers make vectors of.
+// The network on the CPU: one loop per kernel, and matrix products that compilers can vectorise.
 #pragma once
 
 #include <hypertune/train/gradient_memory.hpp>
@@ -36,7 +36,8 @@ class CpuBackend {
   }
 
  private:
-  // b is stored as n x k: products of rows. Eight sums at once, as one alone has an order that no vector can keep.
+  // b is stored as n x k: products of rows. Eight partial sums, because a single sum fixes an order of additions that
+  // cannot be vectorised.
   template <class T, class Out>
   static void rows_by_rows(std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {
     constexpr std::size_t lanes = 8;
@@ -56,7 +57,7 @@ class CpuBackend {
   }
   template <class T, class Out>
   static void rows_by_columns(bool ta, std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {
-    constexpr std::size_t strip = 256;  // of a row of b: stays in the first cache
+    constexpr std::size_t strip = 256;  // columns of b at a time; the sums stay in the L1 cache
     float sums[strip];
     for (std::size_t begin = 0; begin < n; begin += strip) {
       const std::size_t width = std::min(strip, n - begin);

@@ -1,4 +1,4 @@
-// What takes the time of a training on the CPU: this file alone needs to be optimised.
+// The expensive code of training on the CPU: only this file needs to be compiled with optimisation.
 #include "cuda_convnet/convnet.hpp"
 #include "cuda_convnet/cpu_backend.hpp"
 

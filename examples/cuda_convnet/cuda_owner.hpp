@@ -1,4 +1,4 @@
-// CUDA's and cuBLAS's things as C++ owns things, and their errors as exceptions.
+// Owning types for CUDA and cuBLAS handles; errors become exceptions.
 #pragma once
 
 #include <hypertune/train/cuda_check.cuh>
@@ -18,7 +18,7 @@ inline void check(cublasStatus_t result, const char* what) {
     throw std::runtime_error(std::string("cuBLAS: ") + what + ": status " + std::to_string(static_cast<int>(result)));
 }
 
-/// Of what CUDA makes and takes back.
+/// Owns a handle; `destroy` releases it.
 template <class T, auto destroy>
 class Owner {
  public:
@@ -50,7 +50,7 @@ inline Blas make_blas(cudaStream_t stream) {
   check(cublasCreate(&made), "starting");
   Blas blas(made);
   check(cublasSetStream(made, stream), "choosing the stream");
-  // Of 16-bit matrices, too, partial sums are added up in float.
+  // Partial sums are float for 16-bit matrices too.
   check(cublasSetMathMode(made, CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION), "choosing the arithmetic");
   return blas;
 }

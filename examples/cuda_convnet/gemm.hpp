@@ -1,5 +1,5 @@
-// Products of matrices that are stored by rows, by cuBLAS, which takes them by columns: what is stored by rows is there
-// the transposed matrix, and c = a b becomes c' = b' a'.
+// Products of row-major matrices by cuBLAS, which expects column-major ones. A row-major matrix read by columns is the
+// transposed matrix, so that c = a b becomes c' = b' a'.
 #pragma once
 
 #include "cuda_convnet/cuda_owner.hpp"
@@ -8,7 +8,7 @@
 
 namespace convnet {
 
-/// op(a) is m x k, op(b) is k x n; `ta`: a is stored as k x m. Sums are in float.
+/// op(a) is m x k, op(b) is k x n; `ta`: a is stored as k x m. Sums are accumulated in float.
 inline void gemm_by_rows(cublasHandle_t blas, bool ta, bool tb, std::size_t m, std::size_t n, std::size_t k,
                          const void* a, const void* b, cudaDataType type, void* c, cudaDataType out_type) {
   const float one = 1, zero = 0;

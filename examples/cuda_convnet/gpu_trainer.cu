@@ -1,5 +1,5 @@
-// The network on a GPU: each kernel of kernels.hpp over a grid, products by cuBLAS. The only file that nvcc compiles;
-// it includes no header of hypertune's core, and of hypertune::train those that have no more than arithmetic.
+// The network on a GPU: each kernel of kernels.hpp over a grid, matrix products by cuBLAS. This is the only file that
+// nvcc compiles. It includes no header of hypertune's core, and of hypertune::train only those with plain arithmetic.
 #include "cuda_convnet/convnet.hpp"
 #include "cuda_convnet/gemm.hpp"
 
@@ -27,7 +27,7 @@ __global__ void run(std::size_t count, Kernel kernel) {
 template <class T>
 constexpr cudaDataType data_type = std::is_same_v<T, __half> ? CUDA_R_16F : CUDA_R_32F;
 
-// All in one stream of its own, so that trials which share the device do not wait for each other.
+// All work goes to a stream of its own, so that trials that share the device do not wait for each other.
 class GpuBackend {
  public:
   explicit GpuBackend(int device) : device_(device) {
@@ -45,7 +45,7 @@ class GpuBackend {
   void upload(void* to, const void* from, std::size_t bytes) {
     use();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream_.get()), "copying to the device");
-    check(cudaStreamSynchronize(stream_.get()), "copying to the device");  // `from` may be gone when this returns
+    check(cudaStreamSynchronize(stream_.get()), "copying to the device");  // the caller may free `from` after this
   }
   void download(void* to, const void* from, std::size_t bytes) const {
     use();
@@ -71,10 +71,10 @@ class GpuBackend {
   }
 
  private:
-  void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // of this thread
+  void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // the device is a setting of the thread
   int device_;
   Stream stream_;
-  Blas blas_;  // goes before the stream
+  Blas blas_;  // destroyed before the stream
 };
 
 }  // namespace
@@ -83,7 +83,7 @@ std::string no_gpu_because() {
   int devices = 0;
   const cudaError_t result = cudaGetDeviceCount(&devices);
   if (result != cudaSuccess) {
-    static_cast<void>(cudaGetLastError());  // or it would be taken for the next launch's
+    static_cast<void>(cudaGetLastError());  // clear the error, or the next launch would report it
     return cudaGetErrorString(result);
   }
   return devices > 0 ? "" : "no device is visible";

@@ -1,5 +1,5 @@
-// Tunes a convolutional network on the handwritten digits. Where GPUs are found each trial takes a part of one, so that
-// several train on the same; else all is done on the CPU.
+// Tunes a convolutional network on the handwritten digits. If there are GPUs, each trial takes a fraction of one, so
+// that several trials share a GPU; otherwise the trials train on the CPU.
 #include "cuda_convnet/state_file.hpp"
 #include "cuda_convnet/trainer.hpp"
 #include "digits/augment.hpp"
@@ -58,7 +58,7 @@ int max_epochs = 18;
 bool on_gpu = false, half = false;
 std::string data_file = HYPERTUNE_DIGITS;
 
-// Loaded once, shared by all trials; `test` is for the end, no trial sees it.
+// Loaded once, shared by all trials. `test` is for the final score; no trial sees it.
 struct Data {
   digits::ImageSet train, validation, test;
 };
@@ -71,7 +71,7 @@ const Data& data() {
   return loaded;
 }
 
-// `device`: of this process. A GPU that turns out to be of no use is said once a trial, and the CPU does it.
+// `device`: its number in this process. If the GPU cannot be used, the trial says so once and trains on the CPU.
 std::unique_ptr<convnet::Trainer> trainer_of(const Config& config, std::uint64_t seed, bool gpu, int device,
                                              bool several = false) {
   convnet::Options options;
@@ -87,19 +87,19 @@ std::unique_ptr<convnet::Trainer> trainer_of(const Config& config, std::uint64_t
   if (gpu) {
     const std::string reason = convnet::no_gpu_because();
     if (reason.empty()) return convnet::make_gpu_trainer(options, device);
-    if (several) throw std::runtime_error("a worker's GPU cannot be used: " + reason);  // the others have theirs
+    if (several) throw std::runtime_error("a worker's GPU cannot be used: " + reason);  // the other workers use theirs
     std::fprintf(stderr, "cuda_convnet: this trial trains on the CPU: %s\n", reason.c_str());
   }
   return convnet::make_cpu_trainer(options);
 }
 
-// What one worker of several does of it.
+// Which of the workers of a trial this is.
 struct Share {
   int rank = 0, workers = 1;
 };
 
-// A pass over the images in a new order, a batch for each worker at a time; the last incomplete ones are left out. The
-// mean loss.
+// One pass over the images in a new order, one batch per worker at a time; the incomplete batches at the end are left
+// out. Returns the mean loss.
 double train_epoch(convnet::Trainer& trainer, const Eigen::MatrixXf& images, const std::vector<int>& labels, int batch,
                    std::uint64_t seed, Share share) {
   std::mt19937_64 random(seed);
@@ -128,7 +128,7 @@ convnet::Score score(convnet::Trainer& trainer, const digits::ImageSet& set) {
   return trainer.evaluate(set.images.data(), labels.data(), labels.size());
 }
 
-// The workers of a trial on GPUs reduce their gradients where those are, by NCCL.
+// The workers of a trial on GPUs reduce their gradients on the GPU, by NCCL.
 ht::Communicator connect(const ht::GroupPlace& place, ht::Rendezvous& rendezvous, const ht::CommunicatorOptions& how,
                          void* stream) {
   if (stream != nullptr && place.size() > 1) {
@@ -143,7 +143,7 @@ ht::Communicator connect(const ht::GroupPlace& place, ht::Rendezvous& rendezvous
 
 ht::Training train(Config config, ht::Context& context) {
   const bool gpu = on_gpu && !context.slot().gpus.empty();
-  // A process of its own sees only the GPUs of its slot, from 0 on.
+  // This process sees only the GPUs of its slot, numbered from 0.
   const auto trainer = trainer_of(config, context.seed(), gpu, 0, context.group().formed());
   const auto save = [&](ht::CheckpointWriter& out) { convnet::save(trainer->state(), out.file("network.bin")); };
   const auto load = [&](const ht::Checkpoint& in) {
@@ -151,8 +151,8 @@ ht::Training train(Config config, ht::Context& context) {
   };
   context.checkpoints(save, load);
 
-  // With --workers several do this together. What they have in common is committed once an epoch: a copy of all that
-  // the GPU holds would cost too much in each step.
+  // With --workers, several workers train together. Their common state is committed once an epoch: copying everything
+  // from the GPU in each step would cost too much.
   const auto memory = trainer->gradient_memory();
   ht::ElasticState group(context, {.gradients = {.memory = memory},
                                    .connect = [memory](const auto& place, auto& rendezvous, const auto& how) {
@@ -185,7 +185,7 @@ ht::Training train(Config config, ht::Context& context) {
   }
 }
 
-// Nothing of CUDA is asked before the workers are forked: it does not survive a fork.
+// Does not initialise CUDA: that must not happen before the workers are forked, as CUDA does not survive a fork.
 std::string no_gpu_here() {
   if (!convnet::built_with_cuda()) return convnet::no_gpu_because();
   return ht::local::usable_gpus().empty() ? "no GPU is found" : "";
@@ -233,16 +233,16 @@ int main(int argc, char** argv) try {
   const std::string reason = cpu ? "--cpu" : no_gpu_here();
   on_gpu = reason.empty();
   options.workers.min = min_workers > 0 ? min_workers : options.workers.max;
-  if (options.workers.several() && app.count("--gpus") == 0) share = 1;  // NCCL wants a device for each rank
+  if (options.workers.several() && app.count("--gpus") == 0) share = 1;  // NCCL needs a device for each rank
   if (on_gpu) {
     options.resources = {.cpus = 1, .gpus = share};  // 0.25: four trials on each GPU
-    options.executor = ht::processes();  // one each, so that a device's memory is free when its trial is over
+    options.executor = ht::processes();              // a process per trial frees the device memory when the trial ends
   } else {
     std::fprintf(stderr, "cuda_convnet: trials train on the CPU (%s)\n", reason.c_str());
     if (options.workers.several()) options.executor = ht::processes();
   }
 
-  data();  // before the workers are forked, so that they share it
+  data();  // loaded before the workers are forked, so that they share the memory
   const std::filesystem::path output = options.output;
   const auto results = ht::tune(space, train, std::move(options));
 

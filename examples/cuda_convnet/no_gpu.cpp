@@ -1,4 +1,4 @@
-// In place of gpu_trainer.cu in a program that is built without CUDA.
+// Replaces gpu_trainer.cu in a program that is built without CUDA.
 #include "cuda_convnet/trainer.hpp"
 
 #include <stdexcept>

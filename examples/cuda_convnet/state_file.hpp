@@ -1,4 +1,4 @@
-// A trainer's state as a file of a checkpoint.
+// A trainer's state as a file in a checkpoint.
 #pragma once
 
 #include "cuda_convnet/trainer.hpp"
@@ -35,7 +35,7 @@ inline std::string encoded(const State& state) {
     bytes.append(reinterpret_cast<const char*>(values->data()), values->size() * sizeof(float));
   return bytes;
 }
-/// For a network of so many parameters. `where`: what an error is about.
+/// Throws std::runtime_error, naming `where`, unless the bytes are the state of a network with `parameters` parameters.
 inline State decoded(std::string_view bytes, std::size_t parameters, const std::string& where) {
   StateHeader header{};
   if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);

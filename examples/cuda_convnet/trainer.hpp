@@ -1,4 +1,4 @@
-// What trains a network, whatever it runs on: a plain header, for nvcc as well.
+// The interface of network training on any device: a plain header, so that nvcc can compile it as well.
 #pragma once
 
 #include <hypertune/train/gradient_memory.hpp>
@@ -17,21 +17,21 @@
 namespace convnet {
 
 struct Options {
-  std::size_t side = 8, classes = 10;  ///< of the images
+  std::size_t side = 8, classes = 10;  ///< of the images: pixels per side, and classes
   std::size_t batch = 32;
   std::array<std::size_t, 2> filters{8, 16};
   std::size_t hidden = 64;
   float learning_rate = 0.05F, momentum = 0.9F, weight_decay = 0;
-  double clip = 0;         ///< the global norm of the gradient is at most this; 0: no limit
-  bool half = false;       ///< mixed precision: 16 bits where matrices are multiplied, with a scaled loss
-  std::uint64_t seed = 0;  ///< of the first weights
+  double clip = 0;         ///< upper bound of the gradient's global norm; 0: no limit
+  bool half = false;       ///< mixed precision: 16-bit matrix products, with a scaled loss
+  std::uint64_t seed = 0;  ///< of the initial weights
 };
 
-/// All that training needs to go on.
+/// Everything that is needed to continue training.
 struct State {
   std::vector<float> parameters, velocity;
   std::int64_t updates = 0;
-  hypertune::LossScale::State scale;  ///< of the loss, where `half`
+  hypertune::LossScale::State scale;  ///< of the loss, if `half`
 };
 
 struct Score {
@@ -41,18 +41,18 @@ struct Score {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// One step on a batch: images [image][y][x]. The mean loss.
+  /// Makes one step on a batch of images [image][y][x] and returns the mean loss.
   virtual double train(const float* images, const std::int32_t* labels) = 0;
   virtual Score evaluate(const float* images, const std::int32_t* labels, std::size_t count) = 0;
   virtual State state() const = 0;
   virtual void restore(const State& state) = 0;
   virtual std::size_t parameter_count() const = 0;
 
-  /// The gradients of the layers, in the order of the forward pass, where they are, and who computes with them there.
+  /// The gradients of the layers, in the order of the forward pass, in the memory that gradient_memory() works on.
   virtual std::vector<std::span<float>> gradients() = 0;
   virtual std::shared_ptr<hypertune::GradientMemory> gradient_memory() = 0;
-  /// Where several workers train. `begin` comes before the backward pass, `ready` in it as soon as the gradient of a
-  /// layer is done (on a GPU: as soon as the stream has all that makes it), `reduce` between it and the update.
+  /// For several workers. `begin` is called before the backward pass; `ready` during it, as soon as the gradient of a
+  /// layer is done (on a GPU: as soon as the stream has all work that computes it); `reduce` between it and the update.
   struct Workers {
     std::function<void()> begin, reduce;
     std::function<void(std::size_t layer)> ready;
@@ -61,11 +61,11 @@ class Trainer {
 };
 
 std::unique_ptr<Trainer> make_cpu_trainer(const Options& options);
-/// Throws std::runtime_error where there is no such device.
+/// Throws std::runtime_error if there is no such device.
 std::unique_ptr<Trainer> make_gpu_trainer(const Options& options, int device);
-/// Why there is no training on a GPU in this process; empty: there is. It sets CUDA up: not to be asked before a fork.
+/// Why this process cannot train on a GPU; empty if it can. It initialises CUDA: do not call it before a fork.
 std::string no_gpu_because();
-/// Whether the program was built with CUDA. Sets nothing up.
+/// Whether the program was built with CUDA. Initialises nothing.
 bool built_with_cuda();
 
 }  // namespace convnet

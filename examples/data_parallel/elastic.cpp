@@ -1,5 +1,5 @@
-// Elastic training: up to four processes train one network together. With --kill one of them is killed on the way: the
-// others go on where they are, and another one joins them.
+// Elastic training: up to four processes train one network together. With --kill one of them is killed during the run:
+// the others continue from their last commit, and a new worker joins them.
 #include "digits/data.hpp"
 #include "digits/mlp.hpp"
 
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int epochs = 12;
 constexpr int most_workers = 4;
-constexpr int worker_batch = 16;  // images of a step of each worker
+constexpr int worker_batch = 16;  // images per step of each worker
 bool kill_one = false;
 
 const digits::Digits& data() {
@@ -36,11 +36,11 @@ const digits::Digits& data() {
   return loaded;
 }
 
-/// Whether this is the worker that --kill kills, in the middle of the fourth epoch; true only once in a trial.
+/// Whether this is the worker that --kill kills, in the middle of the fourth epoch. True only once in a trial.
 bool is_to_die(const ht::ElasticState& group, const ht::Context& context, const ht::ElasticSampler& sampler) {
   if (!kill_one || sampler.epoch() != 3 || sampler.remaining() > sampler.samples() / 2) return false;
   if (group.rank() != group.size() - 1) return false;
-  std::FILE* const mark = std::fopen((context.directory() / "killed").c_str(), "wx");  // fails where it is already
+  std::FILE* const mark = std::fopen((context.directory() / "killed").c_str(), "wx");  // fails if it exists
   if (mark != nullptr) std::fclose(mark);
   return mark != nullptr;
 }
@@ -61,8 +61,8 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
   ht::DataParallel& gradients = group.gradients();
   gradients.add(network.gradients());
 
-  // What all workers have in common: after a loss they go back to their last commit(), and who joins is given it. It is
-  // what checkpoints are made of, too.
+  // The common state of all workers. After a loss they go back to their last commit(), and a worker that joins receives
+  // it. Checkpoints are made of it, too.
   for (const auto values : network.state()) group.keep(values);
   group.keep(network.updates()).keep(sampler).keep(rule).keep(epoch).keep(accuracy).keep(loss).keep(rate);
   group.checkpoints();
@@ -74,12 +74,12 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
       const auto batch = sampler.next_per_worker(worker_batch, group.rank(), group.size());
       network.loss_and_gradient(training.images, training.labels, batch);
       if (is_to_die(group, context, sampler)) std::raise(SIGKILL);
-      gradients.reduce(std::ssize(batch));  // now they are the mean over the batches of all workers
+      gradients.reduce(std::ssize(batch));  // now the gradients are the mean over the batches of all workers
       network.step(rate);
       group.commit();
     }
   };
-  const auto evaluate = [&] {  // each worker its share
+  const auto evaluate = [&] {  // each worker evaluates its share
     const auto share = ht::even_share(validation.labels.size(), group.rank(), group.size());
     const auto begin = static_cast<std::ptrdiff_t>(share.begin), count = static_cast<std::ptrdiff_t>(share.size());
     const std::vector<int> labels(validation.labels.begin() + begin, validation.labels.begin() + begin + count);
@@ -93,7 +93,7 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
   };
 
   for (; epoch < epochs; ++epoch) {
-    group.run([&] {  // called again, from the last commit, where the workers change
+    group.run([&] {  // called again, from the last commit, when the workers change
       train_an_epoch();
       evaluate();
       sampler.next_epoch();
@@ -127,7 +127,7 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: elastic [--kill]\n");
     return 2;
   }
-  data();  // before the workers are forked, so that they share it
+  data();  // loaded before the workers are forked, so that they share the memory
   const auto results = ht::tune(ht::space(ht::dim("learning_rate", ht::log_uniform(1e-3, 4e-3))), train,
                                 {.name = "elastic",
                                  .metric = "accuracy",

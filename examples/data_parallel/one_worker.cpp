@@ -1,4 +1,4 @@
-// Tunes the digits network; one worker trains each trial. several_workers.cpp is the same with four: compare the two.
+// Tunes the digits network; one worker trains each trial. Compare it with several_workers.cpp, which uses four.
 #include "digits/data.hpp"
 #include "digits/mlp.hpp"
 

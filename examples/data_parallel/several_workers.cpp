@@ -1,4 +1,4 @@
-// Tunes the digits network; four workers train each trial together. one_worker.cpp is the same with one.
+// Tunes the digits network; four workers train each trial together. Compare it with one_worker.cpp.
 #include "digits/data.hpp"
 #include "digits/mlp.hpp"
 

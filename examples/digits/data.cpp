@@ -1,4 +1,4 @@
-// Reads the digits. In the library, so that who trains on them need not compile it.
+// Reads the digits. Compiled into a library, so that the programs that train on them need not compile it.
 #include "digits/data.hpp"
 
 #include <Eigen/Dense>

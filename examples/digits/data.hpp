@@ -1,4 +1,4 @@
-// The handwritten digits of ../data/digits, with a split into training and validation that never changes.
+// The handwritten digits of ../data/digits, with a fixed split into training and validation images.
 #pragma once
 
 #include <Eigen/Dense>
@@ -19,12 +19,13 @@ struct Digits {
   ImageSet train, validation;
 };
 
-/// Reads the file and sets a fifth of each digit's images aside for validation: the same ones on every machine (the
-/// order is drawn by hand, as std::shuffle differs between standard libraries). Throws std::runtime_error naming the
-/// file and line of a mistake.
+/// Reads the file and sets a fifth of each digit's images aside for validation. The split is the same on every machine:
+/// the shuffle is written out here, because std::shuffle differs between standard libraries. Throws std::runtime_error
+/// that names the file and line of an error.
 Digits load(const std::filesystem::path& file);
 
-/// Takes every sixth image out of the set and returns them: as many of each digit, as load() has them in order.
+/// Takes every sixth image out of the set and returns them. load() orders the images by digit, so that each digit gives
+/// the same share.
 ImageSet hold_out(ImageSet& set);
 
 }  // namespace digits

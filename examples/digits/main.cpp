@@ -1,5 +1,5 @@
-// The main job: tunes a neural network on the handwritten digits with ASHA. Every trial saves checkpoints, so that the
-// sweep survives a kill -9 at any moment: run it again with --resume.
+// Tunes a neural network on the handwritten digits with ASHA. Every trial saves checkpoints, so that the sweep survives
+// a kill -9 at any moment: run it again with --resume.
 #include "digits/augment.hpp"
 #include "digits/data.hpp"
 #include "digits/mlp.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 struct Config {
   int hidden = 64;
-  int second = 0;  // units of a second hidden layer; 0: there is none
+  int second = 0;  // units of a second hidden layer; 0: no second layer
   digits::Optimizer optimizer = digits::Optimizer::adam;
   double learning_rate = 1e-3;
   double momentum = 0.9;
@@ -47,7 +47,7 @@ const auto space =
 
 constexpr int max_epochs = 81;
 
-// Loaded once, shared by all trials; `test` is for the end, no trial sees it.
+// Loaded once, shared by all trials. `test` is for the final score; no trial sees it.
 struct Data {
   digits::ImageSet train, validation, test;
 };
@@ -78,7 +78,7 @@ ht::Training train(Config config, ht::Context& context) {
   digits::Mlp network = network_of(config, context.seed());
   const auto save = [&](ht::CheckpointWriter& out) { network.save(out.file("network.bin")); };
   const auto load = [&](const ht::Checkpoint& in) { network.load(in.file("network.bin")); };
-  context.checkpoints(save, load);  // goes on from the last checkpoint, if there is one
+  context.checkpoints(save, load);  // continues from the last checkpoint, if there is one
 
   const auto& [training, validation, test] = data();
   for (int epoch = context.next_step(); epoch < max_epochs; ++epoch) {
@@ -122,7 +122,7 @@ int main(int argc, char** argv) try {
   if (executor == "processes") options.executor = ht::processes();
   if (executor == "inline") options.executor = ht::run_inline();
 
-  data();  // before the workers are forked, so that they share it
+  data();  // loaded before the workers are forked, so that they share the memory
   const std::filesystem::path output = options.output;
   const auto results = ht::tune(space, train, std::move(options));
 

@@ -1,5 +1,5 @@
 // A multi-layer perceptron for classification: ReLU layers, softmax, cross-entropy; mini-batches with SGD (Nesterov
-// momentum) or Adam, dropout and decoupled weight decay. Plain C++ on Eigen; knows nothing of hypertune.
+// momentum) or Adam, dropout and decoupled weight decay. Plain C++ with Eigen; does not depend on hypertune.
 #pragma once
 
 #include <Eigen/Dense>
@@ -27,14 +27,14 @@ struct MlpOptions {
   Optimizer optimizer = Optimizer::adam;
   double learning_rate = 1e-3;
   double momentum = 0.9;    ///< of SGD
-  double weight_decay = 0;  ///< taken off each weight per update, times the learning rate (AdamW); biases have none
-  double dropout = 0;       ///< share of hidden units left out of each training step
+  double weight_decay = 0;  ///< subtracted from each weight per update, times learning rate (AdamW); biases have none
+  double dropout = 0;       ///< share of hidden units dropped in each training step
   int batch = 32;           ///< images per update
-  std::uint64_t seed = 0;   ///< weights, order of images and dropout follow from it alone
+  std::uint64_t seed = 0;   ///< determines the initial weights, the order of the images and the dropout
 };
 
-/// All parameters live in one vector, so that the optimisers, save() and the gradient check need no loop over layers.
-/// Deterministic: the same options and data give the same weights, also when training goes on from a saved state.
+/// All parameters are in one vector, so that the optimisers, save() and the gradient check need no loop over layers.
+/// Deterministic: the same options and data give the same weights, also when training continues from a saved state.
 template <class Scalar>
 class BasicMlp {
  public:
@@ -43,14 +43,14 @@ class BasicMlp {
 
   explicit BasicMlp(MlpOptions options);
 
-  /// One pass over the images (columns) in a new random order. Returns the mean loss met on the way.
+  /// Makes one pass over the images (columns) in a new random order. Returns the mean of the batch losses.
   double train_epoch(const Matrix& images, const std::vector<int>& labels);
 
-  /// Mean cross-entropy and its gradient in gradient(), without dropout and weight decay.
+  /// Returns the mean cross-entropy and sets gradient(), without dropout and weight decay.
   double loss_and_gradient(const Matrix& images, const std::vector<int>& labels);
-  /// The same of the images with these numbers. Of none: zeros.
+  /// The same for the images with these indices. If there are none, the loss and the gradient are zero.
   double loss_and_gradient(const Matrix& images, const std::vector<int>& labels, std::span<const std::uint64_t> chosen);
-  /// The optimiser's step with gradient(), which may be that of several workers.
+  /// One step of the optimiser with gradient(), which may have been reduced over several workers.
   void step(double learning_rate);
   double loss(const Matrix& images, const std::vector<int>& labels) const;
   /// The share of images whose most probable class is their label.
@@ -62,19 +62,19 @@ class BasicMlp {
   const Vector& parameters() const { return parameters_; }
   const Vector& gradient() const { return gradient_; }
   std::span<Scalar> gradients() { return {gradient_.data(), static_cast<std::size_t>(gradient_.size())}; }
-  /// All that a step() changes: the parameters, the optimiser's two moments, and how many steps were made.
+  /// The state that step() changes: the parameters and the optimiser's two moments. updates() is the number of steps.
   std::array<std::span<Scalar>, 3> state();
   std::int64_t& updates() { return updates_; }
   int epochs() const { return epochs_; }
 
-  /// Writes everything that training needs to go on exactly as if it had not been interrupted.
+  /// Writes everything that is needed to continue training exactly as if it had not been interrupted.
   void save(const std::filesystem::path& file) const;
-  /// Reads what save() wrote. The layers must be the same; the network is unchanged when this throws.
+  /// Reads a file written by save(). The layers must be the same. The network is unchanged if this throws.
   void load(const std::filesystem::path& file);
 
  private:
   struct Shape {
-    Eigen::Index weights, biases, in, out;  // offsets into the parameters, units
+    Eigen::Index weights, biases, in, out;  // weights, biases: offsets into the parameters; in, out: units
   };
   struct Header {
     char magic[4];
@@ -249,7 +249,7 @@ void BasicMlp<Scalar>::load(const std::filesystem::path& file) {
     in.read(reinterpret_cast<char*>(v.data()), static_cast<std::streamsize>(v.size() * sizeof(Scalar)));
   }
   if (!in) throw std::runtime_error(file.string() + " is cut short");
-  parameters_ = values[0];  // copied: state() stays where it is
+  parameters_ = values[0];  // copied, so that the spans of state() stay valid
   first_ = values[1];
   second_ = values[2];
   updates_ = header.updates;
@@ -276,7 +276,7 @@ double BasicMlp<Scalar>::backward(const Matrix& images, const std::vector<int>& 
     z.colwise() += biases(std::as_const(parameters_), s);
     if (l == last) break;
     z = z.cwiseMax(Scalar(0));
-    if (dropout) {  // scaled now, so that nothing is left to do when predicting
+    if (dropout) {  // scaled here, so that prediction needs no scaling
       const auto keep = static_cast<Scalar>(1 / (1 - options_.dropout));
       const auto limit = static_cast<std::uint32_t>(options_.dropout * 4294967296.0);
       Matrix& mask = masks_[l];

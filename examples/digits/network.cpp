@@ -1,4 +1,4 @@
-// What takes the time of a training, apart from the program that calls it: this file alone needs to be optimised.
+// The expensive code of training, in a file of its own: only this file needs to be compiled with optimisation.
 #include "digits/augment.hpp"
 #include "digits/mlp.hpp"
 

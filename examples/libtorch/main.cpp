@@ -1,5 +1,5 @@
-// A LibTorch model, trained by up to four processes that may be lost and may join. --kill kills one on the way. Built
-// with -DHYPERTUNE_LIBTORCH=ON.
+// A LibTorch model that up to four processes train together; workers may be lost and may join. --kill kills one of them
+// during the run. Built with -DHYPERTUNE_LIBTORCH=ON.
 #include "digits/data.hpp"
 
 #include <hypertune/hypertune.hpp>
@@ -60,15 +60,16 @@ std::span<float> values(const torch::Tensor& tensor) {
   return {tensor.data_ptr<float>(), static_cast<std::size_t>(tensor.numel())};
 }
 
-/// The gradients of a model, in `gradients`: each is reduced with the others' as soon as the backward pass has it. They
-/// stay where they are: set them to zero, not to nothing.
+/// Connects the gradients of a model with `gradients`: each is reduced over the workers as soon as the backward pass
+/// has computed it. The gradient tensors must stay in place: set them to zero with zero(), do not reset them to
+/// undefined.
 class ReducedModel {
  public:
   ReducedModel(torch::nn::Sequential model, ht::DataParallel& gradients) : parameters_(model->parameters()) {
     for (torch::Tensor& parameter : parameters_) {
       parameter.mutable_grad() = torch::zeros_like(parameter);
       const std::size_t index = gradients.add(values(parameter.grad()));
-      // The node that adds to .grad: a hook of the tensor itself would come before it has.
+      // A hook of the node that adds to .grad. A hook of the tensor itself would be called before the addition.
       nodes_.push_back(torch::autograd::impl::grad_accumulator(parameter));
       using torch::autograd::variable_list;
       nodes_.back()->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
@@ -87,7 +88,7 @@ class ReducedModel {
   std::vector<std::shared_ptr<torch::autograd::Node>> nodes_;
 };
 
-/// Whether this is the worker that --kill kills, in the middle of the third epoch; true only once in a trial.
+/// Whether this is the worker that --kill kills, in the middle of the third epoch. True only once in a trial.
 bool is_to_die(const ht::ElasticState& group, const ht::Context& context, const ht::ElasticSampler& sampler) {
   if (!kill_one || sampler.epoch() != 2 || sampler.remaining() > sampler.samples() / 2) return false;
   if (group.rank() != group.size() - 1) return false;
@@ -96,7 +97,8 @@ bool is_to_die(const ht::ElasticState& group, const ht::Context& context, const 
   return mark != nullptr;
 }
 
-/// Apart, as a guard of the thread may not live where a trial is suspended.
+/// The share of correct predictions. A function of its own, as NoGradGuard is thread-local and must not live across a
+/// suspension of the coroutine.
 double share_right(torch::nn::Sequential& model, const Batch& batch) {
   const torch::NoGradGuard no_gradients;
   return model->forward(batch.images).argmax(1).eq(batch.labels).to(torch::kFloat64).mean().item<double>();
@@ -110,7 +112,7 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
   const auto& [training, validation] = data();
   ht::ElasticSampler sampler(training.labels.size(), {.seed = context.seed()});
 
-  // First, as loading gives the parameters other memory.
+  // Before the gradients are registered, as loading gives the parameters other memory.
   int epoch = context.next_step();
   const auto save = [&](ht::CheckpointWriter& out) {
     torch::save(model, out.file("model.pt").string());
@@ -128,7 +130,7 @@ ht::Training train(const ht::Params& params, ht::Context& context) {
   ReducedModel reduced(model, gradients);
   for (const torch::Tensor& parameter : model->parameters()) group.keep(values(parameter));
   for (const torch::Tensor& buffer : model->buffers()) group.keep(values(buffer));  // of BatchNorm, if there were one
-  const auto save_optimizer = [&] {  // it has nothing before its first step
+  const auto save_optimizer = [&] {  // the optimiser has no state before its first step
     std::ostringstream out;
     torch::save(optimizer, out);
     return out.str();
@@ -184,7 +186,8 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: libtorch [--kill]\n");
     return 2;
   }
-  // Before the workers are forked, so that they share it. Nothing of LibTorch yet: its threads would not be forked.
+  // Loaded before the workers are forked, so that they share the memory. LibTorch is not used before the fork, because
+  // its threads would not exist in the workers.
   data();
   const auto results = ht::tune(ht::space(ht::dim("learning_rate", ht::log_uniform(1e-3, 1e-2))), train,
                                 {.name = "libtorch",

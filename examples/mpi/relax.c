@@ -18,17 +18,17 @@ int main(int argc, char** argv) {
   const double omega = argc > 1 ? atof(argv[1]) : 1.5;
   const int first = rows * rank / size, own = rows * (rank + 1) / size - first;
   const int above = rank > 0 ? rank - 1 : MPI_PROC_NULL, below = rank + 1 < size ? rank + 1 : MPI_PROC_NULL;
-  /* With a row more above and below, and a column more on each side. */
+  /* One more row above and below, and one more column on each side. */
   double(*plate)[columns + 2] = calloc((size_t)own + 2, sizeof *plate);
   if (plate == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
   if (rank == 0)
-    for (int x = 0; x < columns + 2; ++x) plate[0][x] = 100; /* its upper edge is hot */
+    for (int x = 0; x < columns + 2; ++x) plate[0][x] = 100; /* the upper edge is hot */
 
   int sweep = 0;
   double change = 1;
   for (; change > 1e-4 && sweep < 20000; ++sweep) {
     double largest = 0;
-    for (int color = 0; color < 2; ++color) { /* as on a chessboard: neighbours are of the other colour */
+    for (int color = 0; color < 2; ++color) { /* as on a chessboard: neighbours have the other colour */
       MPI_Sendrecv(plate[own], columns + 2, MPI_DOUBLE, below, 0, plate[0], columns + 2, MPI_DOUBLE, above, 0,
                    MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       MPI_Sendrecv(plate[1], columns + 2, MPI_DOUBLE, above, 1, plate[own + 1], columns + 2, MPI_DOUBLE, below, 1,

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A trainer that knows nothing of hypertune but its protocol: parameters on the command line, reports as JSON lines on
-standard output, checkpoints as folders. It trains logistic regression on the powers of a
-point's coordinates, to tell whether the point lies in a ring, with the standard library alone.
+"""A trainer that uses only hypertune's protocol, not the library: parameters on the command line, reports as JSON lines
+on standard output, checkpoints as folders. It trains logistic regression on the powers of a point's coordinates, to
+tell whether the point lies in a ring. It needs only the standard library.
 
-    train.py --lr 0.1 --power 3         trains by hand, too
+    train.py --lr 0.1 --power 3         trains without hypertune, too
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ import random
 
 
 def samples(seed, count, power):
-    """Points within and without a ring, as polynomial features up to a power."""
+    """Points inside and outside a ring, as polynomial features up to a power."""
     draw = random.Random(seed)
     result = []
     for _ in range(count):

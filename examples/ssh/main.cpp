@@ -1,10 +1,10 @@
-// Trials on other machines: the program of the quickstart, with checkpoints, on the hosts that are named to it.
+// Trials on other machines: the program of the quickstart, with checkpoints, on the hosts given as arguments.
 //
 //     ssh_hosts [--ssh-config FILE] host1 host2 …
 //
-// or by the environment: HYPERTUNE_HOSTS=host1,host2 (or @FILE) and HYPERTUNE_SSH_CONFIG. Each host needs an account
-// that your ssh logs into without a question (a key or an agent), and the shared libraries that this program is linked
-// with; nothing else is installed. Without hosts the trials run on this machine.
+// or with the environment: HYPERTUNE_HOSTS=host1,host2 (or @FILE) and HYPERTUNE_SSH_CONFIG. Each host needs an account
+// that your ssh can log into without a prompt (a key or an agent), and the shared libraries that this program is linked
+// with. Nothing else is installed. Without hosts the trials run on this machine.
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
 #include <hypertune/ssh/runtime.hpp>
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   if (local)
     options.executor = ht::processes();
   else
-    options.executor = runtime.remote(std::move(setup));  // the only line that changes
+    options.executor = runtime.remote(std::move(setup));  // the only line that differs
   try {
     fmt::print("{}\n", ht::tune(space, descend, options).best());
   } catch (const ht::Error& error) {

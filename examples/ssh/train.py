@@ -1,4 +1,4 @@
-"""A trainer that knows nothing of hosts: gradient descent with momentum down a valley, a line of JSON a step."""
+"""A trainer that need not know on which host it runs: gradient descent with momentum, one line of JSON per step."""
 import argparse
 import json
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A script for torchrun, and a trainer of hypertune: DistributedDataParallel over a small network that learns whether a point
-lies in a ring. All that it needs of its group is in the environment (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+"""A script for torchrun that is also a trainer for hypertune: DistributedDataParallel over a small network that learns
+whether a point lies in a ring. Its group is in the environment (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
 
     torchrun --nproc-per-node 2 train.py --lr 0.1 --width 32          trains without hypertune, too
 """
@@ -36,11 +36,11 @@ def main():
     torch.manual_seed(int(os.environ.get("HYPERTUNE_SEED", "0")) % 2**63)
 
     model = nn.Sequential(nn.Linear(2, args.width), nn.Tanh(), nn.Linear(args.width, args.width), nn.Tanh(), nn.Linear(args.width, 1))
-    model = DistributedDataParallel(model.to(device))  # all ranks begin with rank 0's weights
+    model = DistributedDataParallel(model.to(device))  # all ranks start with rank 0's weights
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
 
     step = int(os.environ.get("HYPERTUNE_STEP", "0"))
-    restore = os.environ.get("HYPERTUNE_RESTORE")  # every rank is given it
+    restore = os.environ.get("HYPERTUNE_RESTORE")  # set for every rank
     if restore:
         state = torch.load(pathlib.Path(restore) / "state.pt", map_location=device)
         model.module.load_state_dict(state["model"])
@@ -58,14 +58,14 @@ def main():
             loss.backward()  # gradients are averaged over the ranks
             optimizer.step()
 
-        with torch.no_grad():  # each rank judges its share of the held-out points
+        with torch.no_grad():  # each rank evaluates its share of the held-out points
             x, y = (part[dist.get_rank() :: dist.get_world_size()].to(device) for part in held_out.tensors)
             right = ((model.module(x).squeeze(1) > 0) == (y > 0.5)).sum().double()
         dist.all_reduce(right)
 
         if dist.get_rank() == 0:
             report = {"step": step, "accuracy": right.item() / len(held_out)}
-            folder = os.environ.get("HYPERTUNE_CHECKPOINT")  # rank 0 alone is given it
+            folder = os.environ.get("HYPERTUNE_CHECKPOINT")  # set for rank 0 only
             if folder:
                 (pathlib.Path(folder) / f"step-{step}").mkdir(parents=True, exist_ok=True)
                 torch.save({"model": model.module.state_dict(), "optimizer": optimizer.state_dict()},

@@ -1,4 +1,4 @@
-// search: and schedule: of a sweep, by name.
+// The `search:` and `schedule:` keys of a sweep: algorithms by name.
 #pragma once
 
 #include <hypertune/config/linkage.hpp>
@@ -16,15 +16,15 @@ namespace hypertune::inline v0 {
 
 /// search: auto | random | grid | sobol | tpe | cma_es | nsga2 | nsga3 | differential_evolution | dehb | bohb | gp,
 /// with `repeat: N` (each configuration N times), `max_concurrent: N` (open suggestions) and `warm_start: [FOLDER, …]`
-/// (what earlier experiments found).
+/// (results of earlier experiments).
 AnySearcher searcher_from_yaml(const Node& node);
 
-/// The scheduler that belongs to a searcher (bohb, dehb) and is taken where the file names none.
+/// The scheduler that belongs to a searcher (bohb, dehb). It is used if the file names no scheduler.
 std::optional<AnyScheduler> scheduler_of_searcher_from_yaml(const Node& node);
 
-/// schedule: {type: replay, from: …, trial: …, max_steps: …}, which is the searcher too: what a population found, from
-/// the folder of its experiment (the best trial, or `trial`) or a file by `hypertune export --schedule`. nullopt: it is
-/// another scheduler.
+/// schedule: {type: replay, from: …, trial: …, max_steps: …}, which is also the searcher. It replays a schedule that a
+/// population found; `from` is the folder of its experiment (the best trial is taken, or `trial`) or a file written by
+/// `hypertune export --schedule`. nullopt if the node names another scheduler.
 std::optional<Replay> replay_from_yaml(const Node& node);
 
 /// schedule: fifo | asha | hyperband | median | percentile | patience | race | successive_halving | mo_asha |
@@ -37,7 +37,7 @@ struct AlgorithmInfo {
   std::vector<OptionInfo> options;
 };
 
-/// All of them, as a reference has them. First, of the type `search`, what every searcher takes.
+/// All algorithms, for the reference. The first entry, of type `search`, has the options that every searcher takes.
 std::vector<AlgorithmInfo> known_searchers();
 std::vector<AlgorithmInfo> known_schedulers();
 

@@ -1,4 +1,4 @@
-// Constraints as text: "hidden1 >= hidden2", "lr * batch < 1 and optimizer != adam".
+// Constraints written as text: "hidden1 >= hidden2", "lr * batch < 1 and optimizer != adam".
 #pragma once
 
 #include <hypertune/detail/nearest.hpp>
@@ -27,11 +27,11 @@ namespace hypertune::inline v0::detail {
 ///     or  ||    and  &&    not  !    < <= > >= == !=    + -    * /    - (sign)    ^ (power)
 /// over numbers, parameters by name (letters, digits, _ and dots; any other name in `backquotes`), parentheses, true,
 /// false, and the functions abs exp log log2 log10 sqrt floor ceil round min max. Comparisons chain as in mathematics:
-/// 0 < a < b. A parameter whose values are texts can only be compared by == and != with one of them, in quotes or
-/// not. A constraint is met where a parameter that it mentions is not active.
+/// 0 < a < b. A parameter whose values are texts can only be compared by == and != with one of its values, quoted or
+/// not. A constraint is met if a parameter in it is not active.
 ///
-/// Recursive descent by hand: the grammar takes a page, checks types and names as it goes so that its messages can say
-/// what was meant, and compiles in no time. Malformed text ends with an Error of kind `input` that quotes the place.
+/// A hand-written recursive-descent parser. It checks types and names during parsing, so that error messages can be
+/// precise, and it compiles fast. Malformed text gives an Error of kind `input` that quotes the place.
 class Expression {
  public:
   static constexpr std::size_t max_length = 2000;
@@ -47,8 +47,8 @@ class Expression {
     finish();
   }
 
-  /// A number computed from the parameters before dimension `of`, with uniform(low, high) and integer(low, high) for
-  /// random ones.
+  /// An expression that computes a number from the parameters before dimension `of`. It may draw random numbers by
+  /// uniform(low, high) and integer(low, high).
   static Expression computing(std::string_view text, const SpaceModel& model, std::size_t of) {
     return Expression(text, model, of);
   }
@@ -60,7 +60,7 @@ class Expression {
   }
   const std::vector<std::size_t>& mentioned() const { return mentioned_; }
 
-  /// Whether `point` meets it. Comparisons with a number that does not exist (log of -1) are not met.
+  /// Whether `point` meets the constraint. A comparison with an undefined number (log of -1) is false.
   bool holds(const Point& point) const {
     for (const std::size_t d : mentioned_)
       if (!is_active(point[d])) return true;
@@ -79,7 +79,7 @@ class Expression {
   void finish() {
     std::sort(mentioned_.begin(), mentioned_.end());
     mentioned_.erase(std::unique(mentioned_.begin(), mentioned_.end()), mentioned_.end());
-    model_ = nullptr;  // the expression outlives it
+    model_ = nullptr;  // the expression outlives the model
     text_ = {};
   }
 
@@ -468,7 +468,7 @@ class Expression {
     return truth ? Type::truth : Type::number;
   }
 
-  /// `optimizer == "sgd"`, `use_bias != false`: a parameter of listed values against one of them.
+  /// `optimizer == "sgd"`, `use_bias != false`: compares a parameter of listed values with one of them.
   std::optional<Type> option_comparison() {
     if (now_.token != Token::name) return std::nullopt;
     const auto d = model_->find(now_.word);
@@ -507,7 +507,7 @@ class Expression {
   std::string_view text_;
   const SpaceModel* model_;
   std::string_view what_ = "constraint";
-  std::optional<std::size_t> of_;  // the dimension that it computes
+  std::optional<std::size_t> of_;  // the dimension that the expression computes
   Cursor now_;
   int depth_ = 0;
 

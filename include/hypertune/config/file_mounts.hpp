@@ -1,4 +1,4 @@
-// file_mounts: from YAML, of any executor whose workers are elsewhere.
+// Reads `file_mounts:` from YAML, for all executors with remote workers.
 #pragma once
 
 #include <hypertune/config/executor_keys.hpp>

@@ -16,7 +16,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A node and what is below it as JSON, which is YAML as well.
+/// Appends a node and its children as JSON, which is valid YAML too.
 inline void append_json_of(std::string& out, const Node& node) {
   const char* separator = "";
   if (node.is_map()) {

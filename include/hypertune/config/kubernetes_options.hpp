@@ -1,4 +1,5 @@
-// KubernetesOptions: what a worker asks of Kubernetes, in C++ and as `executor: {type: kubernetes, …}`. Plain data.
+// KubernetesOptions: the options of a worker on Kubernetes, in C++ and as `executor: {type: kubernetes, …}`. Plain
+// data.
 #pragma once
 
 #include <hypertune/config/worker_count.hpp>
@@ -21,20 +22,20 @@
 namespace hypertune::inline v0 {
 
 /// Meant for designated initialisers: `{.image = "registry/lab/train:7", .cpus = 4, .gpus = 1}`. A worker is a pod that
-/// serves trials until nothing waits for it any more, or one trial (`reuse`).
+/// runs trials until no more of them wait, or only one trial (`reuse`).
 struct KubernetesOptions {
   static constexpr const char* type = "kubernetes";
-  /// Whether nodes that the cloud may take back at any time are used.
+  /// Whether to use nodes that the cloud may take back at any time.
   enum class Spot : std::uint8_t {
-    any,     ///< as the scheduler likes
-    prefer,  ///< where there are any
+    any,     ///< left to Kubernetes' scheduler
+    prefer,  ///< if there are any
     only,
     never,
   };
-  /// How a worker's agent and the driver come together.
+  /// How a worker's agent and the driver connect.
   enum class Connection : std::uint8_t {
-    automatic,  ///< where the driver is a pod itself, workers connect to it; else through the API server
-    exec,       ///< the driver starts agents through the API server, as `kubectl exec` does: nothing else need be open
+    automatic,  ///< `direct` if the driver is a pod itself, else `exec`
+    exec,       ///< the driver starts agents through the API server, as `kubectl exec` does; no other port is needed
     direct,     ///< workers connect to the driver's pod, by WebSocket over TLS
   };
 
@@ -57,8 +58,9 @@ struct KubernetesOptions {
   std::string program = {};
   std::string workdir = {};
   std::vector<FileMount> file_mounts = {};
-  /// A claim on whose volume checkpoints are kept, in place of copies (see SharedCheckpoints): workers have it at
-  /// `transfer.shared->on_hosts`, the driver at `transfer.shared->folder`, each by default at /hypertune-checkpoints.
+  /// A claim for a volume in which checkpoints are kept instead of being copied (see SharedCheckpoints). It is mounted
+  /// at `transfer.shared->on_hosts` in workers and at `transfer.shared->folder` in the driver; each is by default
+  /// /hypertune-checkpoints.
   std::string volume = {};
   CheckpointTransfer transfer = {};
   Seconds notice = 60;
@@ -66,7 +68,7 @@ struct KubernetesOptions {
   Seconds idle = 60;
   Seconds group_patience = 300;
   Seconds silence = 10;
-  /// A pod in Kubernetes' own words, as YAML or JSON; a map in files. What the options above say is put into it.
+  /// A pod in Kubernetes' own notation, as YAML or JSON; a map in files. The options above are merged into it.
   std::string pod = {};
 
   static void describe(auto& self, auto&& option) {
@@ -106,7 +108,7 @@ struct KubernetesOptions {
     option("silence", self.silence, between(1, 3600).in(Unit::seconds),
            "a worker that gives no sign of life for so long is lost");
   }
-  /// What no single option can say.
+  /// Checks what a single option's bounds cannot.
   void check() const {
     const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
     check_workers(workers, type);

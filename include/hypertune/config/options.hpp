@@ -1,4 +1,4 @@
-// Described options (option.hpp) from YAML, and in words.
+// Reads described options (option.hpp) from YAML, and lists them for the reference.
 #pragma once
 
 #include <hypertune/config/shape_check.hpp>
@@ -35,7 +35,7 @@ inline std::string duration_text(Seconds seconds) {
   return fmt::format("{}s", seconds);
 }
 
-/// A visitor of descriptions that puts them into words and shapes.
+/// A visitor of option descriptions that lists them as text and shapes.
 struct OptionLister {
   std::vector<OptionInfo>& infos;
 
@@ -75,7 +75,7 @@ struct OptionLister {
   }
 };
 
-/// A visitor of descriptions that takes what a map says of them.
+/// A visitor of option descriptions that reads their values from a map.
 struct OptionReader {
   const Node& node;
 
@@ -128,7 +128,7 @@ inline WorkerCount worker_count_from_yaml(const Node& node) {
 
 }  // namespace detail
 
-/// What there is to be said of options, with their defaults.
+/// The described options of these objects, with their values as the defaults.
 template <class... T>
 std::vector<OptionInfo> options_of(const T&... defaults) {
   std::vector<OptionInfo> infos;
@@ -139,14 +139,14 @@ std::vector<OptionInfo> options_of(const T&... defaults) {
   return infos;
 }
 
-/// Takes from a map what it says of options, whichever other keys it has; nothing where `node` is no map.
+/// Reads the options that a map has, and ignores its other keys. Does nothing if `node` is not a map.
 template <class T>
 void take_options(const Node& node, T& options) {
   if constexpr (Described<T>)
     if (node.is_map()) T::describe(options, detail::OptionReader{node});
 }
 
-/// A map may have the keys of all these options, and `others`.
+/// Fails at a key that is neither one of these options nor in `others`.
 template <class... T>
 void know_options(const Node& node, std::vector<std::string_view> others, const T&... options) {
   auto all = options_of(options...);
@@ -154,8 +154,8 @@ void know_options(const Node& node, std::vector<std::string_view> others, const 
   know(node, all);
 }
 
-/// Takes what it says of them from a map that may have no other keys but `others`. Whether the values make sense is for
-/// check_options() to say; checked() then names the line.
+/// Reads the options from a map that may have no keys but these and `others`. The values are not checked against each
+/// other: call check_options() for that, within checked(), which adds the line to its error.
 template <class... T>
 void read_options(const Node& node, std::vector<std::string_view> others, T&... options) {
   if (!node.is_map()) return;

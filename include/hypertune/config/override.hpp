@@ -13,7 +13,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// `data`, and all in it, as coming from an option of the command line.
+/// `data` and its children, marked as coming from an option of the command line.
 inline std::shared_ptr<const YamlData> from_option(const YamlData& data,
                                                    const std::shared_ptr<const std::string>& option) {
   auto copy = std::make_shared<YamlData>(data);
@@ -50,10 +50,10 @@ inline std::shared_ptr<const YamlData> overridden(const YamlData& data, std::str
 
 }  // namespace detail
 
-/// `root` with the value at `assignment` ("schedule.max_steps=27", the value in YAML) set. Error of kind `usage` when
-/// the text is no assignment, of kind `input` when the value is no YAML. What is wrong with the value is said of
-/// `option`:
-/// "--set schedule.max_steps=many: 'schedule.max_steps' must be a whole number, …".
+/// `root` with the value at `assignment` ("schedule.max_steps=27", the value in YAML) replaced. Error of kind `usage`
+/// if the text is not an assignment, of kind `input` if the value is not YAML. Later complaints about the value name
+/// `option` as its place:
+///     --set schedule.max_steps=many: 'schedule.max_steps' must be a whole number, …
 inline Node with_override(const Node& root, const std::string& assignment, std::string option = {}) {
   const auto equals = assignment.find('=');
   if (equals == std::string::npos || equals == 0)

@@ -1,4 +1,4 @@
-// Slips in a pod that is written in Kubernetes' own words.
+// Finds misspelt keys in a pod that is written in Kubernetes' own notation.
 #pragma once
 
 #include <hypertune/config/linkage.hpp>
@@ -6,11 +6,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Of a pod's `spec`, and of its containers: a key that is nearly one of Kubernetes' is a slip, which the API server
-/// would take without a word. One that is nowhere near may be of another version, and is for the API server to judge.
-/// Error of kind `input` with line and key.
+/// Checks a pod's `spec` and its containers. A key that is similar to one of Kubernetes' is taken for a misspelling,
+/// which the API server would ignore silently. Any other unknown key may belong to another version, and is left to the
+/// API server. Error of kind `input` with line and key.
 void check_pod_slips(const Node& spec);
-/// Of a whole pod: that it is a map of these parts, that `spec` is a map with lists of containers, and the slips in it.
+/// Checks a whole pod: that it is a map of the known parts and `spec` a map with lists of containers; then the spec.
 void check_pod(const Node& pod);
 
 }  // namespace hypertune::inline v0::detail

@@ -1,5 +1,5 @@
-// What a file may say: each key once, with its shape, default and meaning. The readers refuse by it what does not fit,
-// the tests compare docs/ with it, and `hypertune schema` prints it for editors.
+// The keys that a file may have: each is defined once, with its shape, default and meaning. The readers validate files
+// by these tables, the tests compare docs/ with them, and `hypertune schema` prints them for editors.
 #pragma once
 
 #include <hypertune/option.hpp>
@@ -18,7 +18,7 @@ namespace hypertune::inline v0 {
 struct OptionInfo;
 using Keys = std::vector<OptionInfo>;
 
-/// What a value may be.
+/// The values that a key may have.
 struct Shape {
   enum class Kind : std::uint8_t {
     any,
@@ -31,38 +31,38 @@ struct Shape {
     text,
     scalar,   ///< a text, a number, true or false
     list,     ///< of `parts[0]`
-    map,      ///< with `keys`, or those of one of `variants`; and any others, if there are `parts[0]`
-    entries,  ///< a map with keys of the user's own and values of `parts[0]`
-    either,   ///< one of `parts`, of which no two may be a single value, a list, or a map
-    space,    ///< of `space:`, which has a grammar of its own
+    map,      ///< with `keys`, or those of one of `variants`; other keys are allowed if there is `parts[0]`
+    entries,  ///< a map with arbitrary keys and values of `parts[0]`
+    either,   ///< one of `parts`, at most one of which is a single value, one a list and one a map
+    space,    ///< the value of `space:`, which has its own grammar
   };
   Kind kind = Kind::any;
   Bounds bounds = {};
   std::vector<std::string> words = {};
-  std::vector<std::string> also = {};  ///< words that are taken, too, and not advertised
-  std::string pattern = {};            ///< of a text: a regular expression (ECMA 262) that an editor holds it against
+  std::vector<std::string> also = {};  ///< further words that are accepted but not documented
+  std::string pattern = {};            ///< of a text: a regular expression (ECMA 262) by which editors validate it
   std::vector<Shape> parts = {};
   std::shared_ptr<const Keys> keys = {};
-  /// By the value of the key `type`; the first one is meant where there is none.
+  /// Keys by the value of the key `type`. Without `type`, the first variant is meant.
   std::vector<std::pair<std::string, std::shared_ptr<const Keys>>> variants = {};
-  std::vector<std::vector<std::string>> one_of = {};  ///< a map: all keys of just one of these must be there
-  bool needs_type = false;                            ///< `variants`: `type` must be there
+  std::vector<std::vector<std::string>> one_of = {};  ///< of a map: exactly one of these sets of keys must be present
+  bool needs_type = false;                            ///< with `variants`: `type` is required
   bool filled = false;                                ///< a list or a map may not be empty
-  bool empty = false;                                 ///< the key may stand without a value
+  bool empty = false;                                 ///< the key may have no value
 };
 
-/// One key of a map, as a reader takes it and a reference has it.
+/// One key of a map, for its reader and for the reference.
 struct OptionInfo {
   std::string name;
-  std::string type;      ///< in words: "whole number, at least 1". Of described options (option.hpp)
-  std::string fallback;  ///< its default as a file would say it; empty: none, or none that can be written down
-  std::string text;      ///< what it means
+  std::string type;      ///< of described options (option.hpp): "whole number, at least 1"
+  std::string fallback;  ///< the default as written in a file; empty if there is none, or none that can be written
+  std::string text;      ///< its meaning
   Shape shape = {};
   bool required = false;
-  bool ignored = false;  ///< known from other programs, means nothing here
+  bool ignored = false;  ///< known from other programs, has no effect here
 };
 
-/// Shapes by name.
+/// Functions that make shapes.
 namespace shape {
 
 using Kind = Shape::Kind;
@@ -104,7 +104,7 @@ inline Shape or_empty(Shape shape) {
 
 }  // namespace shape
 
-/// A key of a table. `fallback`: its default as a file would say it.
+/// A key of a table. `fallback`: its default as written in a file.
 inline OptionInfo key(std::string name, Shape shape, std::string text, std::string fallback = {}) {
   return {std::move(name), {}, std::move(fallback), std::move(text), std::move(shape)};
 }
@@ -112,7 +112,7 @@ inline OptionInfo required(OptionInfo info) {
   info.required = true;
   return info;
 }
-/// Keys that are known from other programs and mean nothing here.
+/// Adds keys that are known from other programs and have no effect here.
 inline void ignore_keys(Keys& keys, std::initializer_list<const char*> names) {
   for (const char* name : names) {
     keys.push_back(key(name, shape::any(), "known from Ray, and ignored"));

@@ -1,4 +1,4 @@
-// YAML against the shapes of shape.hpp: by the readers key by key, and by `hypertune check` as a whole.
+// Checks YAML against the shapes of shape.hpp: the readers key by key, `hypertune check` a whole file.
 #pragma once
 
 #include <hypertune/config/shape.hpp>
@@ -15,7 +15,7 @@
 namespace hypertune::inline v0 {
 namespace detail {
 
-/// "1 s", "1 h", "4096".
+/// A number with its unit, for messages: "1 s", "1 h", "4096".
 inline std::string in_words(double x, Bounds::Unit unit) {
   if (unit != Bounds::Unit::seconds) return fmt::format("{}", x);
   for (const auto& [size, name] : {std::pair(86400.0, 'd'), std::pair(3600.0, 'h'), std::pair(60.0, 'm')})
@@ -23,7 +23,7 @@ inline std::string in_words(double x, Bounds::Unit unit) {
   return fmt::format("{} s", x);
 }
 
-/// A number that the bounds do not allow is refused, in the words of the file.
+/// Fails if the bounds do not allow the number.
 inline void check_bounds(const Node& node, double value, const Bounds& bounds) {
   const bool any = std::isinf(bounds.least) && std::isinf(bounds.most);
   if (any || bounds.allow(value)) return;
@@ -61,7 +61,7 @@ inline std::vector<std::string_view> names_of(const Keys& keys) {
   return names;
 }
 
-/// Ends with an Error where a value is not of the shape, as far as that is seen without looking below it.
+/// Fails if a value is not of the shape. Checks the value itself, not its children.
 inline void expect_shape(const Node& node, const Shape& shape) {
   using Kind = Shape::Kind;
   if (node.is_null() && shape.empty) return;
@@ -74,7 +74,7 @@ inline void expect_shape(const Node& node, const Shape& shape) {
     case Kind::word: check_word(node, shape); return;
     case Kind::text: node.as<std::string>(); return;
     case Kind::scalar: node.scalar(); return;
-    case Kind::either:  // of the others their readers know better what to say
+    case Kind::either:  // numbers only: the readers have better messages for the other cases
       for (const auto& part : shape.parts)
         if (node.is_scalar() && (part.kind == Kind::whole || part.kind == Kind::number)) expect_shape(node, part);
       return;
@@ -88,7 +88,7 @@ inline void expect_shape(const Node& node, const Shape& shape) {
 
 }  // namespace detail
 
-/// Ends with an Error where a map has a key that is none of these.
+/// Fails if a map has a key that is not one of these.
 inline void know(const Node& node, const Keys& keys) {
   if (const auto* watch = detail::key_watch())
     for (const auto& key : keys)
@@ -96,7 +96,7 @@ inline void know(const Node& node, const Keys& keys) {
   node.only(detail::names_of(keys));
 }
 
-/// The same, and where a single value is not of its key's shape. Lists and maps below it are for their own readers.
+/// As know(). Also fails if a single value is not of its key's shape; lists and maps are left to their own readers.
 inline void expect(const Node& node, const Keys& keys) {
   know(node, keys);
   for (const auto& [name, value] : node.entries())
@@ -106,7 +106,7 @@ inline void expect(const Node& node, const Keys& keys) {
 
 namespace detail {
 
-/// Which of the words of a table's key a value is, which expect() has seen.
+/// The index of a value among the words of a table's key. expect() has checked the value.
 inline std::size_t word_index(const Node& node, const Keys& keys, std::string_view name) {
   const auto key = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == name; });
   check_word(node, key->shape);
@@ -114,7 +114,7 @@ inline std::size_t word_index(const Node& node, const Keys& keys, std::string_vi
   return static_cast<std::size_t>(std::find(words.begin(), words.end(), node.as<std::string>()) - words.begin());
 }
 
-/// Looks at all of a value and calls `say` with each complaint, of which each starts with its place.
+/// Checks a value with all its children and calls `say` with each complaint, which starts with its place.
 class ShapeCheck {
  public:
   explicit ShapeCheck(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
@@ -172,7 +172,7 @@ class ShapeCheck {
       const auto type = given ? given->as<std::string>() : shape.variants.front().first;
       for (const auto& [name, own] : shape.variants)
         if (name == type) keys = own.get();
-      if (keys == nullptr) return;  // for the reader to say
+      if (keys == nullptr) return;  // left to the reader
     }
     for (const auto& [name, value] : node.entries()) {
       const auto key =
@@ -194,18 +194,18 @@ class ShapeCheck {
 
 }  // namespace detail
 
-/// Adds a complaint to others. Of one line there is one, but for keys that are missing.
+/// Adds a complaint to others. Each line gets only one complaint, except for missing keys.
 inline void add_complaint(std::vector<std::string>& all, const std::string& complaint) {
   const auto place = [](std::string_view text) { return text.substr(0, text.find(": ")); };
   const bool missing = complaint.find(" has no '") != std::string::npos ||
-                       place(complaint).find(':') == std::string_view::npos;  // … or are of no line
+                       place(complaint).find(':') == std::string_view::npos;  // … or has no line
   if (std::none_of(all.begin(), all.end(), [&](const auto& other) {
         return other == complaint || (!missing && place(other) == place(complaint));
       }))
     all.push_back(complaint);
 }
 
-/// All that is wrong with the shape of a value and of what is below it, one line for each, in the order of the file.
+/// All complaints about the shape of a value and its children, one line each, in the order of the file.
 inline std::vector<std::string> complaints_about(const Node& node, const Shape& shape) {
   std::vector<std::string> all;
   detail::ShapeCheck([&](const std::string& complaint) { all.push_back(complaint); })(node, shape);

@@ -20,8 +20,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Seconds of a time as Slurm writes it: "30:00" (minutes), "4:00:00", "1-12", "1-12:30", "2-12:00:00". Nullopt: it is
-/// not one of these, as a plain number is not, which are seconds here and minutes there.
+/// The seconds of a time in Slurm's notation: "30:00" (minutes), "4:00:00", "1-12", "1-12:30", "2-12:00:00". nullopt
+/// for anything else, including a plain number: it means seconds here but minutes in Slurm.
 inline std::optional<Seconds> slurm_time(std::string_view text) {
   const auto number = [](std::string_view part) -> std::optional<double> {
     unsigned value = 0;
@@ -48,7 +48,7 @@ inline std::optional<Seconds> slurm_time(std::string_view text) {
     if (more) text.remove_prefix(colon + 1);
   }
   if (!days && parts.size() == 1) return std::nullopt;
-  // After days they begin with hours; else the last ones are minutes and seconds.
+  // After days the first part is hours; else the last parts are minutes and seconds.
   double unit = days || parts.size() == 3 ? 3600 : 60;
   for (const double part : parts) {
     seconds += part * unit;
@@ -57,7 +57,7 @@ inline std::optional<Seconds> slurm_time(std::string_view text) {
   return seconds;
 }
 
-/// Reads all options but the time, which may be in Slurm's notation, too.
+/// Reads all options. `time` may be in Slurm's notation, too.
 struct SlurmOptionReader {
   OptionReader read;
 

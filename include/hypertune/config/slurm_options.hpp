@@ -1,4 +1,4 @@
-// SlurmOptions: what a worker asks of Slurm, in C++ and as `executor: {type: slurm, …}`. Plain data.
+// SlurmOptions: the options of a worker on Slurm, in C++ and as `executor: {type: slurm, …}`. Plain data.
 #pragma once
 
 #include <hypertune/config/worker_count.hpp>
@@ -20,16 +20,16 @@
 namespace hypertune::inline v0 {
 
 /// Meant for designated initialisers: `{.partition = "gpu", .time = 4 * 3600, .cpus = 4, .gres = "gpu:1"}`. A worker is
-/// a job of one task (`srun`) that serves trials until nothing waits for it any more.
+/// a job of one task (`srun`) that runs trials until no more of them wait.
 struct SlurmOptions {
   static constexpr const char* type = "slurm";
   /// Where workers run.
   enum class Jobs : std::uint8_t {
-    automatic,  ///< within the allocation that the driver runs in (salloc, sbatch); where there is none, as jobs
-    own,        ///< each is a job of its own, wherever the driver runs
+    automatic,  ///< within the allocation that the driver runs in (salloc, sbatch); without one, as jobs
+    own,        ///< each worker is a job of its own, wherever the driver runs
   };
 
-  WorkerCount workers = {};  ///< "1..8" in files; within an allocation one for each of its nodes
+  WorkerCount workers = {};  ///< "1..8" in files; within an allocation one worker per node
   std::string partition = {};
   std::string account = {};
   std::string qos = {};
@@ -67,7 +67,7 @@ struct SlurmOptions {
            "`srun --chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
     option("args", self.args, "further arguments of `srun`, such as `--constraint=a100`");
   }
-  /// What no single option can say.
+  /// Checks what a single option's bounds cannot.
   void check() const {
     const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
     check_workers(workers, type);
@@ -84,7 +84,7 @@ struct SlurmOptions {
     if (transfer.direct && transfer.network.empty())
       throw OptionError("transfer", "direct",
                         "needs 'network' on Slurm: the addresses by which nodes reach each other");
-    // By these a worker would not be one task whose streams are the driver's.
+    // With these options a worker would not be one task whose streams belong to the driver.
     constexpr std::string_view ours[] = {"-n",      "-N",           "-i",           "-o",         "-e",
                                          "-l",      "-J",           "-c",           "--ntasks",   "--nodes",
                                          "--input", "--output",     "--error",      "--label",    "-u",
@@ -101,7 +101,7 @@ struct SlurmOptions {
   }
 };
 
-/// GPUs in what `--gres` asks for: "gpu:a100:2,shm" are 2.
+/// The number of GPUs in a value of `--gres`: "gpu:a100:2,shm" has 2.
 inline int gpus_of_gres(std::string_view gres) {
   int gpus = 0;
   while (!gres.empty()) {
@@ -109,7 +109,7 @@ inline int gpus_of_gres(std::string_view gres) {
     auto one = gres.substr(0, comma);
     gres.remove_prefix(std::min(comma + 1, gres.size()));
     if (one.starts_with("gres/")) one.remove_prefix(5);
-    one = one.substr(0, one.find('('));  // which sockets
+    one = one.substr(0, one.find('('));  // without the list of sockets
     if (one != "gpu" && !one.starts_with("gpu:") && !one.starts_with("gpu=")) continue;
     const auto last = one.find_last_of(":=");
     int count = 0;

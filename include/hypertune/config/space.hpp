@@ -1,4 +1,4 @@
-// Search spaces in YAML.
+// Reads search spaces from YAML.
 #pragma once
 
 #include <hypertune/config/expression.hpp>
@@ -26,7 +26,7 @@
 
 namespace hypertune::inline v0 {
 
-/// The space under `space:` of a sweep, in the grammar that SearchSpace::describe() prints:
+/// Reads the value of `space:` of a sweep, in the grammar that SearchSpace::describe() prints:
 /// ```yaml
 /// lr:        {log_uniform: [1.0e-4, 1.0e-1]}
 /// dropout:   {uniform: [0, 0.5], quantum: 0.1}             # or {quantized: [0, 0.5, 0.1]}
@@ -41,16 +41,16 @@ namespace hypertune::inline v0 {
 /// layers:    {derived: "round(hidden / 8)"}                # computed from parameters declared before it
 /// dropped:   {derived: "integer(0, layers)"}               # … or drawn: uniform(low, high), integer(low, high)
 /// epochs:    81                                            # a constant
-/// decay:     {log_uniform: [1.0e-6, 1], prior: 1.0e-3}     # believed good; or {value: 1.0e-3, spread: 0.1}
+/// decay:     {log_uniform: [1.0e-6, 1], prior: 1.0e-3}     # expected to be good; or {value: 1.0e-3, spread: 0.1}
 /// schedule:  {choice: [cosine, step], prior: cosine}       # or {cosine: 0.8}, a probability
 /// model:                                                   # parameters model.width and model.heads
 ///   width: {integer: [8, 64], quantum: 8}
 ///   heads: {integer: [1, 8]}
 /// constraints: ["hidden * depth <= 1024", "model.width >= model.heads"]
 /// ```
-/// Conditions and constraints name parameters in full ("model.width"), wherever they stand. `when:` inside a group such
-/// as `model:` holds for all of it. Anything else is an Error of kind `input` that starts with file and line; where
-/// there is a `complain`, it is told that of each parameter first.
+/// Conditions and constraints use full names of parameters ("model.width") everywhere. `when:` inside a group such as
+/// `model:` holds for the whole group. Anything else is an Error of kind `input` that starts with file and line.
+/// `complain`, if given, is called with the Errors of the single parameters first.
 SearchSpace space_from_yaml(const Node& node, const std::function<void(const Error&)>& complain = {});
 
 namespace detail {
@@ -124,7 +124,7 @@ class SpaceReader {
     return node.items();
   }
 
-  /// A parameter, or a group of them.
+  /// Reads a parameter or a group of parameters.
   void dimension(const std::string& name, const Node& node, Conditions conditions) {
     if (node.is_null())
       node.fail("parameter '{}' is empty: write a domain, such as {{uniform: [0, 1]}}, or a value", name);
@@ -158,7 +158,7 @@ class SpaceReader {
     if (const auto prior = node.find("prior")) drafts_.back().beliefs = beliefs(*prior, drafts_.back());
   }
 
-  /// A value; of a number {value: …, spread: …}; of a choice {option: probability, …}.
+  /// A prior: a value; for a number also {value: …, spread: …}; for a choice also {option: probability, …}.
   static std::vector<PriorDraft> beliefs(const Node& node, const DimensionDraft& draft) {
     if (node.is_scalar()) return {{node.scalar(), std::nullopt}};
     const bool choice = draft.info.kind == DomainKind::categorical;
@@ -173,7 +173,7 @@ class SpaceReader {
       return result;
     }
     for (const auto& [option, amount] : node.entries()) {
-      Value value = option;  // a key has no type: it is the option that is written like it
+      Value value = option;  // a key has no type: find the option that is written like it
       for (const auto& known : draft.options)
         if (to_string(known) == option) value = known;
       result.push_back({std::move(value), std::nullopt});
@@ -255,7 +255,7 @@ class SpaceReader {
         list.fail("{} must be an expression over the parameters before it, such as \"2 * width\", not {}", list.title(),
                   list.kind_text());
       derived_.emplace_back(name, list);
-      return add_as(derived([](const Params&) { return 0.0; }));  // see compute()
+      return add_as(derived([](const Params&) { return 0.0; }));  // replaced by compute()
     }
     add_as(options(word, list));
   }
@@ -270,7 +270,7 @@ class SpaceReader {
       reals = reals || std::holds_alternative<double>(values.back());
       if (word == "discrete" && !numbers) item.fail("{} must be a number, not {}", item.title(), item.kind_text());
     }
-    if (numbers && reals)  // [0.5, 1] are real numbers, both of them
+    if (numbers && reals)  // in [0.5, 1] both are real numbers
       for (auto& value : values) value = number(value);
     const auto less = [](const Value& a, const Value& b) { return number(a) < number(b); };
     if (word == "discrete") std::sort(values.begin(), values.end(), less);
@@ -317,7 +317,7 @@ class SpaceReader {
     }
   }
 
-  // An expression can be read when all parameters are known.
+  // Expressions are parsed after all parameters are known.
   static void compute(SpaceModel& model, const std::string& name, const Node& node) {
     const auto d = *model.find(name);
     auto& dimension = model.dimensions[d];

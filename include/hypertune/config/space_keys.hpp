@@ -1,4 +1,4 @@
-// The words of `space:`: a table for its reader, docs/sweep.md and `hypertune schema`.
+// The words of `space:`, as a table for its reader, docs/sweep.md and `hypertune schema`.
 #pragma once
 
 #include <hypertune/config/shape.hpp>
@@ -10,12 +10,12 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A domain of `space:`, by its word.
+/// A domain of `space:`.
 struct DomainWord {
   std::string_view word;
-  std::string_view items = {};           ///< "lower, upper": a list of so many; empty: its reader says what it takes
-  bool whole = false;                    ///< these are whole numbers
-  bool quantum = false, bounds = false;  ///< which keys may stand beside it, besides `when` and `prior`
+  std::string_view items = {};           ///< "lower, upper": a list of two items; empty: checked by the reader
+  bool whole = false;                    ///< the items are whole numbers
+  bool quantum = false, bounds = false;  ///< which keys are allowed besides `when` and `prior`
   std::string_view text;
 
   std::size_t size() const { return static_cast<std::size_t>(std::count(items.begin(), items.end(), ',')) + 1; }

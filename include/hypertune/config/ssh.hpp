@@ -79,7 +79,7 @@ inline void ssh_hosts_from_yaml(const Node& node, SshSpec& ssh) {
   }
 }
 
-/// cluster: CLUSTER.yaml says what there is and how it is reached: nothing else may say so too.
+/// cluster: CLUSTER.yaml describes the machines and how they are reached, so that other keys may not repeat that.
 inline void ssh_cluster_from_yaml(const Node& node, SshSpec& ssh) {
   const Node cluster = node["cluster"];
   if (node.has("hosts"))

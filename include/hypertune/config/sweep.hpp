@@ -1,4 +1,4 @@
-// sweep.yaml: a whole experiment as a file.
+// Reads sweep.yaml: a whole experiment as a file.
 #pragma once
 
 #include <hypertune/config/algorithms.hpp>
@@ -27,14 +27,14 @@ class SweepReader {
  public:
   using Complain = std::function<void(const Error&)>;
 
-  /// `complain` is told what is wrong with each part, and the others are still read; without it the first Error ends
-  /// it.
+  /// With `complain`, each part's errors are passed to it and the other parts are still read. Without it the first
+  /// Error is thrown.
   SweepReader(const Node& root, bool study, Complain complain = {})
       : root_(root), study_(study), complain_(std::move(complain)) {}
 
-  /// nullopt: `complain` has heard why.
+  /// nullopt: there were errors, which `complain` has received.
   std::optional<Sweep> read() {
-    part([&] { read_limits(); });  // the log's limit is refused in the words that programs hear, too
+    part([&] { read_limits(); });  // first, so that the log's limit is refused with the same message as in programs
     part([&] { expect(root_, sweep_keys(study_)); });
     part([&] { space_ = space_from_yaml(root_["space"], complain_); });
     part([&] { read_name(); });
@@ -129,7 +129,7 @@ class SweepReader {
     }
     if (const auto group = root_.find("group")) options_.group = group_from_yaml(*group);
     if (const auto concurrency = root_.find("concurrency")) options_.concurrency = concurrency->as<int>();
-    // Who says how many trials run at once, and nothing of what each takes, means just that number.
+    // If the number of concurrent trials is given, but not what each takes, only that number limits them.
     if (options_.concurrency > 0 && !given("cpus")) options_.resources.cpus = 0;
   }
   bool given(std::string_view resource) const {
@@ -185,11 +185,11 @@ class SweepReader {
     // Pods tell each other their addresses, and the machines of a cluster may be pods.
     const bool by_network = executor_.slurm || (executor_.ssh && executor_.ssh->cluster.empty());
     options_.group.required = trial_ && by_network;
-    // On machines that come with the queue, it takes cpus to tell how many machines that number of trials fills.
+    // On machines launched for the queue, the number of machines for so many trials follows from the cpus of a trial.
     const bool cpus_given = given("cpus"), gpus_given = given("gpus");
     if (executor_.ssh && !executor_.ssh->cluster.empty() && !cpus_given) options_.resources.cpus = 1;
-    // A worker of Slurm or Kubernetes is asked for one trial, which has all of it, unless it is said what a trial
-    // takes.
+    // A worker of Slurm or Kubernetes is requested for one trial, which gets all of it unless the file says what a
+    // trial takes.
     if (const auto& slurm = executor_.slurm) {
       if (!cpus_given) options_.resources.cpus = slurm->cpus;
       if (!gpus_given) options_.resources.gpus = gpus_of_gres(slurm->gres);
@@ -250,12 +250,12 @@ class SweepReader {
 
 }  // namespace detail
 
-/// Reads a sweep (or a study: the same without `trial`) and validates every key. Errors are of kind `input` and start
-/// with file and line. `study`: whether `trial` must be absent.
+/// Reads a sweep (or a study, which is the same without `trial`) and validates every key. Errors are of kind `input`
+/// and start with file and line. `study`: whether `trial` must be absent.
 inline Sweep sweep_from_yaml(const Node& root, bool study) { return *detail::SweepReader(root, study).read(); }
 
-/// What is wrong with a sweep's file: a line for each complaint, starting with its place. Of one place there is one
-/// complaint, and what hangs on something that is wrong is not looked at.
+/// The errors in a sweep's file, one line each, starting with the place. There is one complaint per place; parts that
+/// depend on a wrong part are not checked.
 inline std::vector<std::string> complaints_about_sweep(const Node& root, bool study) {
   std::vector<std::string> all;
   if (!root.is_map()) return complaints_about(root, sweep_shape(study));

@@ -1,4 +1,4 @@
-// The keys of a sweep's file: tables for its reader, docs/sweep.md, docs/stopping.md and `hypertune schema`.
+// The keys of a sweep's file, as tables for its reader, docs/sweep.md, docs/stopping.md and `hypertune schema`.
 #pragma once
 
 #include <hypertune/config/linkage.hpp>
@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0 {
 
-/// The file as a whole. `study`: without `trial`.
+/// The shape of the whole file. `study`: without `trial`.
 Shape sweep_shape(bool study);
 
 namespace detail {
@@ -17,7 +17,7 @@ const Keys& trial_keys();
 const Keys& resources_keys();
 const Keys& workers_keys();
 const Keys& group_keys();
-const Keys& stop_keys();         ///< but for metrics
+const Keys& stop_keys();         ///< except the metrics
 const Keys& metric_stop_keys();  ///< stop: {metric: {…}}
 const Keys& plateau_keys();
 const Keys& expected_gain_keys();

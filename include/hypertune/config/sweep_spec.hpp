@@ -17,23 +17,23 @@
 
 namespace hypertune::inline v0 {
 
-/// What to do when a line of a trial's log matches (failures.log).
+/// The action if a line of a trial's log matches (failures.log).
 struct LogRuleSpec {
   std::string match;  ///< a regular expression
   bool exclude_host = false;
   bool no_retry = false;
-  std::string where = {};  ///< file:line, for complaints
+  std::string where = {};  ///< file:line, for error messages
 };
 
-/// trial: how to run one.
+/// trial: how to run a trial.
 struct TrialSpec {
   std::vector<std::string> command;            ///< with placeholders {name}
-  std::map<std::string, std::string> metrics;  ///< by name, regular expressions over the output; empty: JSON lines
+  std::map<std::string, std::string> metrics;  ///< regular expressions over the output, by metric; empty: JSON lines
   std::map<std::string, std::string> environment;
   double grace = 10;  ///< seconds from SIGTERM to SIGKILL
   std::vector<LogRuleSpec> log_rules;
-  /// file:line of what stands above, for the complaints of those who compile it: of each word of the command, and of
-  /// each metric's expression.
+  /// file:line, for errors that are found when these are compiled: of each word of the command, and of each metric's
+  /// expression.
   std::vector<std::string> command_places;
   std::map<std::string, std::string> metric_places;
 };
@@ -42,7 +42,7 @@ struct TrialSpec {
 struct ExecutorSpec {
   std::string type = "local";         ///< local, ssh, slurm or kubernetes
   std::string workers = "processes";  ///< local: processes or threads
-  double cpus = 0, gpus = -1;         ///< what the machine, or each host, gives; 0 and -1: what it has
+  double cpus = 0, gpus = -1;         ///< what the machine, or each host, offers; 0 and -1: all it has
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
   std::optional<SshSpec> ssh;                   ///< of type ssh
@@ -50,14 +50,14 @@ struct ExecutorSpec {
   std::optional<KubernetesOptions> kubernetes;  ///< of type kubernetes
 };
 
-/// A sweep as read: everything is validated, nothing is started. `options.executor` is left to the caller, who knows
-/// which backends it was built with.
+/// A sweep as read from its file: everything is validated, nothing is started. The caller sets `options.executor`, as
+/// it depends on the backends in the build.
 struct Sweep {
   SearchSpace space;
   Options options;
   std::optional<TrialSpec> trial;  ///< absent in a study's file
   ExecutorSpec executor;
-  std::vector<MlflowOptions> mlflow;  ///< of loggers, for the caller, as it is compiled apart
+  std::vector<MlflowOptions> mlflow;  ///< the caller starts these loggers, as they are compiled separately
   std::filesystem::path file;
 };
 

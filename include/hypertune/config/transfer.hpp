@@ -1,4 +1,4 @@
-// transfer: from YAML, of any executor whose workers are elsewhere.
+// Reads `transfer:` from YAML, for all executors with remote workers.
 #pragma once
 
 #include <hypertune/config/executor_keys.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// shared: true | /as/the/hosts/see/it | {folder: /nfs/checkpoints, on_hosts: /mnt/checkpoints}
+/// shared: true | /path/on/the/hosts | {folder: /nfs/checkpoints, on_hosts: /mnt/checkpoints}
 inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
   SharedCheckpoints shared;
   const auto on_hosts = [&](const Node& place) {

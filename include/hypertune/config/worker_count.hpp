@@ -1,4 +1,4 @@
-// WorkerCount: how many workers there are that come and go with the queue of trials. Plain data.
+// WorkerCount: the bounds of a number of workers that follows the queue of trials. Plain data.
 #pragma once
 
 #include <hypertune/option.hpp>
@@ -10,13 +10,13 @@
 
 namespace hypertune::inline v0 {
 
-/// As many as the queue of trials asks for, within these.
+/// As many workers as the queue of trials needs, within these bounds.
 struct WorkerCount {
   int min = 1, max = 8;
   friend bool operator==(const WorkerCount&, const WorkerCount&) = default;
 };
 
-/// An OptionError of `type` about its "workers" where they make no sense.
+/// Throws an OptionError of `type` about its "workers" if the bounds are invalid.
 inline void check_workers(const WorkerCount& workers, std::string_view type) {
   constexpr int most = 4096;
   const auto refuse = [&](const std::string& problem) { throw OptionError(type, "workers", problem); };
@@ -29,7 +29,7 @@ inline void check_workers(const WorkerCount& workers, std::string_view type) {
                           workers.max));
 }
 
-/// "1..32", or "8" for 1..8. Nullopt: it is neither.
+/// Parses "1..32", or "8" for 1..8. nullopt: it is neither.
 inline std::optional<WorkerCount> parse_worker_count(std::string_view text) {
   const auto number = [](std::string_view part, int& value) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);

@@ -1,4 +1,4 @@
-// YAML with places: every value knows its file and line, and every complaint says them.
+// YAML with positions: every value knows its file and line, and every error message names them.
 #pragma once
 
 #include <hypertune/detail/nearest.hpp>
@@ -38,7 +38,7 @@ struct YamlData {
   std::string text;
   std::vector<std::shared_ptr<const YamlData>> items;  // of a list, or the values of a map
   std::vector<std::pair<std::string, int>> keys;       // of a map, with lines
-  std::shared_ptr<const std::string> option = {};      // of the command line, where it is from there: "--set a.b=1"
+  std::shared_ptr<const std::string> option = {};      // command-line option that it came from, if so: "--set a.b=1"
 };
 
 /// A plain scalar as the value that YAML 1.2's core schema gives it.
@@ -64,7 +64,7 @@ inline Value plain_value(std::string_view text) {
   return std::string(text);
 }
 
-/// The name among `known` that a key of an earlier version has now; empty: there is none.
+/// The present name, among `known`, of a key of an earlier version; empty if there is none.
 inline std::string_view renamed(std::string_view key, const std::vector<std::string_view>& known) {
   static constexpr std::pair<std::string_view, std::string_view> names[] = {{"grace", "grace_period"},
                                                                             {"max", "max_steps"},
@@ -93,13 +93,13 @@ inline std::string_view renamed(std::string_view key, const std::vector<std::str
   return {};
 }
 
-/// Hears which keys a reader of YAML knows, and what it takes where one is absent: for the test that compares the
-/// reference in docs/ with the readers themselves.
+/// Receives the keys that a reader of YAML knows and their defaults. For the test that compares the reference in docs/
+/// with the readers.
 struct KeyWatch {
   std::function<void(const std::string& path, const std::vector<std::string_view>& keys)> known;
   std::function<void(const std::string& path, std::string_view key, const std::string& fallback)> fallback;
 };
-/// Of this thread; usually nobody.
+/// The watch of this thread; null except in that test.
 inline KeyWatch*& key_watch() {
   static thread_local KeyWatch* watch = nullptr;
   return watch;
@@ -107,8 +107,8 @@ inline KeyWatch*& key_watch() {
 
 }  // namespace detail
 
-/// One value of a YAML file. Cheap to copy; immutable. Every accessor that does not find what it is asked for ends with
-/// an Error of kind `input`: "sweep.yaml:12: 'samples' must be a whole number, not 'many'".
+/// One value of a YAML file. Cheap to copy; immutable. Every accessor that does not find the requested type or key
+/// throws an Error of kind `input`: "sweep.yaml:12: 'samples' must be a whole number, not 'many'".
 class Node {
  public:
   Node(std::shared_ptr<const detail::YamlData> data, std::shared_ptr<const std::string> file, std::string path)
@@ -119,17 +119,17 @@ class Node {
   bool is_list() const { return data_->kind == detail::YamlKind::list; }
   bool is_map() const { return data_->kind == detail::YamlKind::map; }
 
-  int line() const { return data_->line; }  ///< from 1
+  int line() const { return data_->line; }  ///< counted from 1
   const std::string& file() const { return *file_; }
   const std::string& path() const { return path_; }  ///< "schedule.max_steps"; empty for the whole file
-  /// "sweep.yaml:12", or the option of the command line that it is from.
+  /// "sweep.yaml:12", or the option of the command line that the value came from.
   std::string where() const { return place(*data_, data_->line); }
 
   // For override.hpp.
   const detail::YamlData& data() const { return *data_; }
   Node replaced(std::shared_ptr<const detail::YamlData> data) const { return {std::move(data), file_, path_}; }
 
-  /// Ends with an Error that starts with the place of this value.
+  /// Throws an Error that starts with the place of this value.
   template <class... Args>
   [[noreturn]] void fail(detail::FormatText<Args...> format, Args&&... args) const {
     throw Error(Errc::input, fmt::format("{}: {}", where(), detail::format(format, std::forward<Args>(args)...)));
@@ -143,7 +143,7 @@ class Node {
     return std::nullopt;
   }
   bool has(std::string_view key) const { return find(key).has_value(); }
-  /// The value of a key that must be there.
+  /// The value of a required key.
   Node operator[](std::string_view key) const {
     if (auto found = find(key)) return *std::move(found);
     fail("{} has no '{}': add it", title(), key);
@@ -156,14 +156,14 @@ class Node {
     for (std::size_t i = 0; i < data_->keys.size(); ++i) all.emplace_back(data_->keys[i].first, value(i));
     return all;
   }
-  /// Ends with an Error at the first key that is none of these; it says which one was probably meant.
+  /// Throws an Error at the first key that is not one of `known`; it suggests the most similar one.
   void only(const std::vector<std::string_view>& known) const {
     expect_map();
     if (const auto* watch = detail::key_watch()) watch->known(path_, known);
     for (const auto& [key, line] : data_->keys)
       if (std::find(known.begin(), known.end(), key) == known.end()) refuse_key(key, known);
   }
-  /// The Error of only() for one of the map's keys.
+  /// Throws the Error of only() for one of the map's keys.
   [[noreturn]] void refuse_key(std::string_view key, const std::vector<std::string_view>& known) const {
     const auto at = std::find_if(data_->keys.begin(), data_->keys.end(), [&](const auto& k) { return k.first == key; });
     const std::string where = place(*data_->items[static_cast<std::size_t>(at - data_->keys.begin())], at->second);
@@ -185,7 +185,7 @@ class Node {
   std::size_t size() const { return data_->items.size(); }
 
   // Scalars.
-  /// As bool, a whole number type, a floating point type or std::string.
+  /// The value as bool, as an integer or floating point type, or as std::string.
   template <class T>
   T as() const {
     if constexpr (std::same_as<T, std::string>) {
@@ -228,7 +228,7 @@ class Node {
     return found ? found->template as<T>() : std::move(fallback);
   }
 
-  /// A bool, number or text as the file has it: 3 is a whole number, 3.0 a real one, "3" a text.
+  /// A bool, number or text as written in the file: 3 is a whole number, 3.0 a real one, "3" a text.
   Value scalar() const {
     if (!is_scalar()) fail("{} must be a single value, not {}", title(), kind_text());
     if (!data_->plain) return data_->text;
@@ -282,23 +282,23 @@ class Node {
   std::string path_;
 };
 
-/// Reads one YAML document. `name` stands for the file in messages. Anything malformed, and anything out of proportion
-/// (more than 1 MiB, 64 levels, 100,000 values with aliases expanded), is an Error of kind `input` with its line.
+/// Reads one YAML document. `name` stands for the file in messages. Malformed text, or more than 1 MiB, 64 levels or
+/// 100,000 values (with aliases expanded), is an Error of kind `input` with its line.
 Node load_yaml_text(std::string_view text, std::string name = "yaml");
 
-/// Reads a file; Error of kind `input` also when it cannot be read.
+/// Reads a file; Error of kind `input` also if it cannot be read.
 Node load_yaml_file(const std::filesystem::path& file);
 
 namespace detail {
 
-/// A resource, a price.
+/// A non-negative number up to 1e9, such as a resource or a price.
 inline double amount(const Node& node) {
   const double value = node.as<double>();
   if (!(value >= 0 && value <= 1e9)) node.fail("'{}' must be from 0 to 1e9, not {}", node.path(), value);
   return value;
 }
 
-/// What make() returns; an Error of its that names no line gets that of the option that it is about, or of `node`.
+/// Returns the result of make(). An Error without a line gets the line of the option that it is about, or of `node`.
 template <class Make>
 auto checked(const Node& node, Make&& make) {
   try {

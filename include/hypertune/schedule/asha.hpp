@@ -17,8 +17,8 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// One successive-halving ladder in the stopping form: a trial that is not among the best of those that reached a rung
-/// before it ends there.
+/// One successive-halving ladder in the stopping form: a trial ends at a rung if it is not among the best of the trials
+/// that have reached that rung so far.
 class StoppingLadder {
  public:
   explicit StoppingLadder(std::vector<int> steps) : steps_(std::move(steps)), rungs_(steps_.size()) {}
@@ -26,7 +26,7 @@ class StoppingLadder {
   /// Judges a report at every rung between `next` (the first the trial has not passed) and its steps.
   bool survives(std::size_t& next, int steps, double loss, std::size_t reduction);
 
-  /// How a loss stands at a rung.
+  /// How a loss compares at a rung.
   RungVerdict verdict(std::size_t rung, double loss) const;
   std::size_t rungs() const { return rungs_.size(); }
 
@@ -46,14 +46,14 @@ class PromotionLadder {
 
   const std::vector<int>& steps() const { return steps_; }
 
-  /// Takes a report; true if the trial has come to a rung and pauses there.
+  /// Takes a report. Returns true if the trial has reached a rung and pauses there.
   bool arrives(TrialId trial, int steps, double loss, std::size_t reduction);
 
-  /// The best promotable trial of a rung.
+  /// The best trial at a rung that may be promoted.
   std::optional<TrialId> promotable(std::size_t rung);
   void resume(TrialId trial);
   void forget(TrialId trial) { places_.erase(trial); }
-  /// How a trial stands at the rung where it waits.
+  /// How a trial compares at the rung where it is paused.
   std::optional<RungVerdict> verdict(TrialId trial) const;
 
  private:
@@ -65,15 +65,14 @@ class PromotionLadder {
   };
   struct Rung {
     TopFraction<RungEntry> entries;
-    std::vector<RungEntry>
-        promotable;  // heap, the best on top; entries that no longer hold are dropped when they surface
+    std::vector<RungEntry> promotable;  // heap, the best on top; outdated entries are dropped when they reach the top
     bool has_finite = false;
   };
 
   bool may_go_on(std::size_t rung, const RungEntry& entry) const;
 
-  // A trial that reports seldom may have trained past the next rung already: where it is among the best it stands on
-  // that one at once, instead of being resumed for steps that it has done.
+  // A trial that reports seldom may already have trained past the next rung. If it is among the best here, it enters
+  // that rung at once instead of being resumed for steps that it has done.
   void enter(std::size_t rung, RungEntry entry, std::size_t reduction);
 
   std::vector<int> steps_;
@@ -83,10 +82,10 @@ class PromotionLadder {
 
 struct AshaState {
   bool ready = false;
-  std::vector<double> shares;  // cumulative: which part of the trials each bracket gets
+  std::vector<double> shares;  // cumulative: the share of the trials that each bracket gets
   std::vector<StoppingLadder> stopping;
   std::vector<PromotionLadder> promoting;
-  std::unordered_map<TrialId, std::size_t> next_rung;  // stopping form, trials under way only
+  std::unordered_map<TrialId, std::size_t> next_rung;  // stopping form: of running trials only
   double judged = worst_loss;                          // the loss of the last report
 };
 
@@ -94,17 +93,17 @@ struct AshaState {
 
 /// Asynchronous successive halving (Li et al., "A System for Massively Parallel Hyperparameter Tuning", MLSys 2020).
 /// Trials are compared at rungs of grace_period, grace_period * reduction_factor, grace_period * reduction_factor^2, …
-/// steps; about one in `reduction_factor` goes past each.
+/// steps; about one in `reduction_factor` passes each rung.
 ///
-/// In the stopping form a trial ends at a rung unless it is among the best floor(n / reduction) of the n trials that
-/// have come there so far, itself included; while n < reduction nothing can be said and it goes on. In the promotion
-/// form every trial pauses at its rung, and a free slot resumes the best one that is in the top 1/reduction_factor of
-/// its rung and was not promoted yet, the highest rung first; only if there is none a new trial starts.
+/// In the stopping form a trial ends at a rung unless it is among the best floor(n / reduction_factor) of the n trials
+/// that have reached that rung so far, itself included; while n < reduction_factor every trial passes. In the promotion
+/// form every trial pauses at its rung. A free slot resumes the best trial that is in the top 1/reduction_factor of its
+/// rung and was not promoted yet, the highest rung first; a new trial starts only if there is none.
 ///
-/// A trial whose reports skip rungs is judged at each rung that it passed. A loss of NaN or +infinity is never among
-/// the best of a rung where there is a finite one. With several `brackets`, bracket b begins at grace_period *
-/// reduction_factor^b; trials are dealt to them in the proportions of Hyperband, by their number. Brackets beyond the
-/// number of rungs are ignored.
+/// A trial whose reports skip rungs is compared at each rung that it passed. A loss of NaN or +infinity is never among
+/// the best of a rung that has a finite one. With several `brackets`, bracket b begins at grace_period *
+/// reduction_factor^b. Trials are distributed over the brackets by their numbers, in Hyperband's proportions. Brackets
+/// beyond the number of rungs are ignored.
 ///
 /// A report costs O(log n) for n trials at the rung; 8 bytes (promotion: up to 48) are kept per trial and rung.
 struct Asha {

@@ -1,4 +1,4 @@
-// Explore: a configuration near another one, as population based training makes them.
+// Explore: a configuration near another one, as population based training needs it.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -13,18 +13,18 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Which dimensions of a space population based training may change: those named, or all that are no constant, no
-/// derived one and no grid one. Error of kind `usage` for a name that the space does not have, or that cannot change.
+/// The dimensions of a space that population based training may change: those named, or all except constant, derived
+/// and grid ones. Error of kind `usage` for a name that the space does not have, or that cannot change.
 std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std::vector<std::string>& names,
                                             const char* who);
 
-/// A number times `factor`, within its domain. One of a lattice moves by one of its cells at least; one at 0, which no
-/// factor moves, by a part of its domain.
+/// A number times `factor`, within its domain. A number on a lattice moves by at least one cell; 0, which a factor does
+/// not change, moves by a part of its domain.
 double perturbed(const DomainInfo& info, double x, double factor);
 
-/// `from` with each of `dimensions` drawn anew with probability `resample`, else multiplied by `factor` or divided by
-/// about as much (1.2 or 0.8 in the paper: 1 + f or 1 - f with f = factor - 1); ordered options move to a neighbour,
-/// unordered ones stay. Meets the space's constraints: `from` itself where many draws do not.
+/// `from` with each of `dimensions` resampled with probability `resample`, else multiplied by `factor` or divided by
+/// about as much (1.2 or 0.8 in the paper: 1 + f or 1 - f with f = factor - 1). Ordered options move to a neighbour,
+/// unordered ones stay. The result meets the space's constraints; if 100 draws do not, it is `from` itself.
 Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions, double resample,
                double factor, Rng& rng);
 

@@ -1,4 +1,4 @@
-// Fifo: every trial trains as long as it wants to, or to a fixed number of steps.
+// Fifo: every trial trains until it ends by itself, or to a fixed number of steps.
 #pragma once
 
 #include <hypertune/schedule/scheduler.hpp>
@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0 {
 
-/// Runs the trials in the order they are proposed and stops none of them.
+/// Runs the trials in the order in which they are proposed and stops none of them early.
 struct Fifo {
   static constexpr const char* type = "fifo";
 

@@ -17,16 +17,16 @@
 namespace hypertune::inline v0 {
 
 /// HyperSched (Liaw et al., "HyperSched: Dynamic Resource Reallocation for Model Development on a Deadline", SoCC
-/// 2019): the best model when `deadline` seconds are over. Trials pause at rungs of grace_period, grace_period *
-/// reduction_factor, … steps; a free slot goes to one of the best 1/reduction_factor of a rung, else to a new trial
-/// (exploration). A new trial is let in only as long as it could still do the steps of the best one before the
-/// deadline, going by the time that steps have taken so far; from then on free slots go to the best paused trials,
-/// whatever their rung (exploitation), so that near the deadline the best ones train and nothing else. At the deadline
-/// every trial ends at its next report, as complete: a later deadline lets them go on.
+/// 2019) finds the best model within `deadline` seconds. Trials pause at rungs of grace_period, grace_period *
+/// reduction_factor, … steps. A free slot resumes a trial among the best 1/reduction_factor of a rung, else starts a
+/// new one (exploration). A new trial starts only while it could still make as many steps as the best one before the
+/// deadline, judged by the mean time of a step so far. After that, free slots go to the best paused trials of any rung
+/// (exploitation), so that near the deadline only the best ones train. At the deadline every trial ends at its next
+/// report, as complete, so that it can continue under a later deadline.
 ///
-/// Time is that of the experiment, all its sessions together, as the record has it: a resumed experiment decides alike.
-/// A trial keeps the resources that it was started with. Bound the whole by `.stop = ht::within(deadline)` as well
-/// where a step may last long.
+/// Time is the experiment's own, summed over its sessions and taken from the record, so that a resumed experiment makes
+/// the same decisions. A trial keeps the resources that it was started with. If a step may take long, also set `.stop =
+/// ht::within(deadline)`.
 struct HyperSched {
   static constexpr const char* type = "hyper_sched";
 
@@ -44,16 +44,16 @@ struct HyperSched {
 
   struct Trial {
     int steps = 0;
-    std::int64_t target = 0;  // of the rung it trains towards, or pauses at
+    std::int64_t target = 0;  // steps of the rung that it trains towards, or pauses at
     double loss = worst_loss;
     bool paused = false;
     Seconds elapsed = 0;
   };
-  std::map<TrialId, Trial> trials_{};                                     // that have not ended
+  std::map<TrialId, Trial> trials_{};                                     // those that have not ended
   std::set<std::pair<double, TrialId>> paused_{};                         // by loss
-  std::map<std::int64_t, std::set<std::pair<double, TrialId>>> rungs_{};  // all that have come to each, by loss
+  std::map<std::int64_t, std::set<std::pair<double, TrialId>>> rungs_{};  // trials that have reached each rung, by loss
   Seconds step_time_ = 0, now_ = 0;
-  std::int64_t steps_ = 0;  // of all trials; step_time_: what they took
+  std::int64_t steps_ = 0;  // steps of all trials, and step_time_ the time that they took
   double best_ = worst_loss;
   int best_steps_ = 0;
 
@@ -65,7 +65,7 @@ struct HyperSched {
   std::string why(TrialId id, const LossText& losses) const;
 
  private:
-  /// Whether a trial that starts now can come as far as the best one before the time is over.
+  /// Whether a trial that starts now could reach the steps of the best one within `left`.
   bool may_enter(Seconds left) const;
   /// The best paused trial that is in the top 1/reduction_factor of its rung, the highest rung first.
   std::optional<TrialId> promotable() const;

@@ -1,4 +1,4 @@
-// HyperBand: successive halving in brackets that trade the number of trials against the steps each gets.
+// HyperBand: successive halving in brackets that trade the number of trials against the steps per trial.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -24,8 +24,8 @@ struct BracketRung {
   friend bool operator==(const BracketRung&, const BracketRung&) = default;
 };
 
-/// The brackets of HyperBand from the most exploring one on, each a list of rungs; as in table 1 of the paper for
-/// max_steps = 81, reduction_factor = 3, where the first has 81 trials at 1 step, 27 at 3, 9 at 9, 3 at 27 and 1 at 81.
+/// The brackets of HyperBand, from the most exploring one on, each a list of rungs. As in table 1 of the paper: for
+/// max_steps = 81 and reduction_factor = 3 the first has 81 trials at 1 step, 27 at 3, 9 at 9, 3 at 27 and 1 at 81.
 std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int reduction_factor);
 
 namespace detail {
@@ -49,22 +49,22 @@ class HyperBandState {
 
   struct Place {
     std::uint64_t bracket;
-    std::size_t rung = 0;  // the last one it was promoted to
+    std::size_t rung = 0;  // the last rung that it was promoted to
     int steps = 0;
     State state = State::training;
   };
   struct Bracket {
     std::size_t plan = 0;
-    std::size_t rung = 0;              // the one its trials train towards
-    std::int64_t members = 0;          // trials it was given
-    std::int64_t training = 0;         // trials that have not come to the rung yet
+    std::size_t rung = 0;              // the rung that its trials train towards
+    std::int64_t members = 0;          // trials assigned to it
+    std::int64_t training = 0;         // trials that have not reached the rung yet
     bool closed = false;               // gets no more trials
-    std::vector<RungEntry> arrived{};  // trials that wait at the rung
+    std::vector<RungEntry> arrived{};  // trials that are paused at the rung
   };
 
   struct Winner {
     TrialId trial;
-    std::size_t rung;  // a trial wins several times; the earlier ones must not be taken for the last
+    std::size_t rung;  // a trial may win several times; this tells outdated entries from the latest
   };
 
   bool still_promoted(const Winner& winner) const {
@@ -79,39 +79,39 @@ class HyperBandState {
 
   void close(std::uint64_t number);
 
-  /// How many of those that arrived (in order of loss) go on to `rung`.
+  /// How many of the arrived trials (in order of loss) are promoted to `rung`.
   std::size_t promotions(const Bracket& bracket, std::size_t rung, const std::vector<RungEntry>& arrived) const;
 
-  /// A trial that closing the bracket would let go on: what halve() does, without doing it.
+  /// The first trial that halve() would promote if the bracket were closed now. Changes nothing.
   std::optional<TrialId> first_to_resume(const Bracket& bracket) const;
 
-  // Once all trials of a closed bracket have come to its rung or ended, the best go on. Trials that have already done
-  // the steps of the next rung (their reports skip some) stand on that one at once.
+  // Once all trials of a closed bracket have reached its rung or ended, promotes the best. A trial that has already
+  // done the steps of the next rung (its reports skip some) arrives there at once.
   void halve(std::uint64_t number);
 
   std::vector<std::vector<BracketRung>> plans_;
   int max_ = 0;
   std::size_t next_plan_ = 0;
-  std::deque<Bracket> brackets_;  // from the oldest that is not over; only the last one may be open
+  std::deque<Bracket> brackets_;  // from the oldest unfinished one; only the last may be open
   TrialId newest_ = -1;
   std::uint64_t first_free_ = 0;                       // the number of the next bracket
   std::unordered_map<TrialId, Place> places_;          // of trials that have not ended
-  std::deque<Winner> winners_;                         // to resume; some may have been since, or have ended
-  std::deque<TrialId> losers_;                         // to stop; some may have ended since
-  std::unordered_map<TrialId, RungVerdict> verdicts_;  // on them
+  std::deque<Winner> winners_;                         // to be resumed; outdated entries are skipped
+  std::deque<TrialId> losers_;                         // to be stopped; ended trials are skipped
+  std::unordered_map<TrialId, RungVerdict> verdicts_;  // of the losers
 };
 
 }  // namespace detail
 
 /// Hyperband (Li et al., "Hyperband: A Novel Bandit-Based Approach to Hyperparameter Optimization", JMLR 2018). Trials
-/// fill brackets of hyperband_brackets() in turn, over and over; in each, all trials train to the first rung and pause
-/// there, the best 1/reduction_factor of them train to the next one, and so on to `max_steps` steps. While a rung
-/// fills, free slots start trials of the next brackets, so none is idle.
+/// fill the brackets of hyperband_brackets() one after the other, over and over. In each bracket all trials train to
+/// the first rung and pause there, the best 1/reduction_factor of them train to the next one, and so on to `max_steps`
+/// steps. While a rung fills, free slots start trials of the next brackets, so that no slot is idle.
 ///
-/// Failed trials make room for the next best; when there are no more trials the last bracket goes on in proportion to
-/// those it has; a NaN loss is promoted only where no loss is finite. A bracket therefore always ends. A trial whose
-/// reports skip rungs is judged at each of them. The number of samples best is a multiple of a round over all brackets
-/// (81 + 34 + 15 + 8 + 5 = 143 by default).
+/// A failed trial makes room for the next best one. When there are no more trials, the last bracket continues with
+/// those it has, in proportion. A NaN loss is promoted only if no loss is finite. A bracket therefore always ends. A
+/// trial whose reports skip rungs is compared at each of them. The number of samples should be a multiple of a round
+/// over all brackets (81 + 34 + 15 + 8 + 5 = 143 by default).
 struct HyperBand {
   static constexpr const char* type = "hyperband";
 

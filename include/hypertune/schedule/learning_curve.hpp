@@ -1,4 +1,4 @@
-// LearningCurve: a trial whose learning curve will not reach the best one ends.
+// LearningCurve: stops a trial whose learning curve will not reach the best one.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -18,13 +18,13 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// What a learning curve will come to, from its beginning: an ensemble of curves level + amount * s^-b (power laws) and
-/// level + amount * exp(-k s), over a grid of b and k, each fitted by Bayesian linear regression of level and amount
-/// with unknown noise (normal-inverse-gamma), weighted by how well it explains what was seen (its evidence). All
-/// integrals are exact, so that nothing is sampled. A value costs the size of the grid, whatever has been seen before.
+/// Extrapolates a learning curve: an ensemble of curves level + amount * s^-b (power laws) and level + amount * exp(-k
+/// s), over a grid of b and k. Level and amount of each are fitted by Bayesian linear regression with unknown noise
+/// (normal-inverse-gamma); the curves are weighted by their evidence. All integrals are exact, so that nothing is
+/// sampled. The cost of adding a value depends only on the size of the grid, not on the number of earlier values.
 class CurveEnsemble {
  public:
-  /// The value after `step` steps, 1 or more; finite.
+  /// Adds the value after `step` steps, 1 or more. The value must be finite.
   void add(double step, double value);
   std::size_t count() const { return count_; }
 
@@ -47,14 +47,14 @@ class CurveEnsemble {
 
 }  // namespace detail
 
-/// Stops a trial once its learning curve, extrapolated to `max_steps` steps, is below the best loss that any trial has
-/// had with a probability of less than `chance` (Domhan, Springenberg and Hutter, "Speeding up Automatic Hyperparameter
-/// Optimization of Deep Neural Networks by Extrapolation of Learning Curves", IJCAI 2015). In place of the paper's
-/// eleven curves fitted by Markov chains it takes two families, power laws and exponentials, whose weights can be
-/// computed exactly: about two microseconds a report.
+/// Stops a trial when the probability that its learning curve, extrapolated to `max_steps` steps, falls below the best
+/// loss of any trial is less than `chance` (Domhan, Springenberg and Hutter, "Speeding up Automatic Hyperparameter
+/// Optimization of Deep Neural Networks by Extrapolation of Learning Curves", IJCAI 2015). Instead of the paper's
+/// eleven curves fitted by Markov chains it uses two families, power laws and exponentials, whose weights can be
+/// computed exactly: about two microseconds per report.
 ///
-/// A trial is never stopped on fewer than `points` finite reports. One that has only had infinite losses (or NaN) by
-/// `points` reports is stopped once another trial has had a finite one.
+/// A trial is never stopped on fewer than `points` finite reports. A trial with `points` reports and only infinite (or
+/// NaN) losses is stopped once another trial has had a finite loss.
 struct LearningCurve {
   static constexpr const char* type = "learning_curve";
 
@@ -72,7 +72,7 @@ struct LearningCurve {
     detail::CurveEnsemble curve;
     int reports = 0;
   };
-  std::unordered_map<TrialId, Trial> trials_{};  // under way
+  std::unordered_map<TrialId, Trial> trials_{};  // running trials
   double best_ = worst_loss;
   struct Verdict {
     double loss = worst_loss, bar = worst_loss, chance = 0;

@@ -1,4 +1,4 @@
-// MedianStopping: a trial that does worse than the median trial did at the same step ends.
+// MedianStopping: stops a trial that is worse than the median of the other trials at the same step.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -14,10 +14,10 @@
 namespace hypertune::inline v0 {
 
 /// The median stopping rule of Vizier (Golovin et al., KDD 2017): after step s a trial ends if its best loss so far is
-/// worse than the median of the running averages, up to s, of the losses of the other trials that have come to s. NaN
-/// and infinite losses are left out of an average; a trial with nothing else counts as the worst.
+/// worse than the median of the running averages, up to s, of the losses of the other trials that have reached s. NaN
+/// and infinite losses are left out of an average; a trial with no other losses counts as the worst.
 ///
-/// A trial whose reports skip steps counts, for those, with the average it has at the next one. A report costs O(log n)
+/// A trial whose reports skip steps counts at those steps with its average at the next report. A report costs O(log n)
 /// for n trials; 8 bytes are kept per trial and step.
 struct MedianStopping {
   static constexpr const char* type = "median";
@@ -38,7 +38,7 @@ struct MedianStopping {
     double mean = 0;
     double best = worst_loss;
   };
-  std::unordered_map<TrialId, Trial> trials_{};  ///< under way
+  std::unordered_map<TrialId, Trial> trials_{};  ///< running
   detail::ByStep averages_{};
   detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 

@@ -20,26 +20,26 @@ namespace detail {
 
 using LossVector = std::vector<double>;
 
-/// Whether `a` is at least as good everywhere and better somewhere.
+/// Whether `a` is at least as good in all losses and better in one.
 bool dominates(const LossVector& a, const LossVector& b);
 
-/// The order of `points` from the best on: by fronts of nondominated ones (Deb et al. 2002), and within a front as an
-/// epsilon net grows (Salinas et al. 2021): the one with the smallest first loss, then always the one farthest from all
-/// chosen before, so that every part of the front is near to one that ranks high. Losses are scaled to the front's
-/// ranges. Points with an infinite loss come last. Whether `target` is among the first `quota`: O(n log n) and one
-/// comparison with each other point for most, as those that stand behind are soon found to.
+/// Whether `target` is among the first `quota` of `points`, ordered from the best on: by nondominated fronts (Deb et
+/// al. 2002), and within a front by the construction of an epsilon net (Salinas et al. 2021). That starts with the
+/// point of the smallest first loss and always adds the one farthest from those chosen before, so that every part of
+/// the front is close to a point with a high rank. Losses are scaled to the front's ranges. Points with an infinite
+/// loss come last. O(n log n), and mostly one comparison with each other point, as points that rank behind are soon
+/// detected.
 bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota);
 
 }  // namespace detail
 
 /// Multi-objective ASHA (Schmucker et al., "Multi-objective Asynchronous Successive Halving", 2021), in its stopping
-/// form with the epsilon-net of Salinas et al. (2021), which the paper found best. As Asha, but a trial goes past a
-/// rung if it is among the best 1/reduction_factor of those that came there so far when these are ordered by
-/// nondominated sorting and, within a front, by an epsilon-net, which keeps every part of the front. With one objective
-/// it is Asha.
+/// form, with the epsilon net of Salinas et al. (2021), which the paper found best. Like Asha, but a trial passes a
+/// rung if it is among the best 1/reduction_factor of the trials that have reached it so far, ordered by nondominated
+/// sorting and within a front by an epsilon net, which keeps every part of the front. With one objective it is Asha.
 ///
-/// A trial with a NaN or infinite loss never goes past a rung where there is one without. A report at a rung costs some
-/// microseconds for the `history` trials that count there, the last ones.
+/// A trial with a NaN or infinite loss never passes a rung that has a trial without one. Only the last `history` trials
+/// of a rung count; a report at a rung takes some microseconds for them.
 struct MoAsha {
   static constexpr const char* type = "mo_asha";
 
@@ -60,11 +60,11 @@ struct MoAsha {
 
   struct Rung {
     int steps = 0;
-    std::vector<detail::LossVector> losses{};  // of the latest, a ring
+    std::vector<detail::LossVector> losses{};  // a ring buffer of the latest
     std::size_t oldest = 0;
   };
   std::vector<Rung> rungs_{};
-  std::unordered_map<TrialId, std::size_t> next_{};  // of trials under way
+  std::unordered_map<TrialId, std::size_t> next_{};  // of running trials
   detail::LossVector judged_{};                      // the losses of the last report
 
   Decision on_report(const Progress& progress);

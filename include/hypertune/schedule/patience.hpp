@@ -1,4 +1,4 @@
-// Patience: a trial that no longer improves ends (early stopping, trial by trial).
+// Patience: stops a trial that no longer improves (early stopping per trial).
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -10,8 +10,8 @@
 
 namespace hypertune::inline v0 {
 
-/// Ends a trial whose loss has not fallen by more than `min_delta` below its best for `patience` steps. It
-/// compares a trial with nothing but itself.
+/// Ends a trial if its loss has not fallen by more than `min_delta` below its best for `patience` steps. Trials are not
+/// compared with each other.
 struct Patience {
   static constexpr const char* type = "patience";
 
@@ -31,7 +31,7 @@ struct Patience {
     int best_steps = 0;
     double best = worst_loss;
   };
-  std::unordered_map<TrialId, Trial> trials_{};  ///< under way
+  std::unordered_map<TrialId, Trial> trials_{};  ///< running
 
   Decision on_report(const Progress& progress);
   void on_end(TrialId trial, TrialState) { trials_.erase(trial); }

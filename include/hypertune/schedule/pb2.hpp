@@ -20,15 +20,17 @@
 namespace hypertune::inline v0 {
 
 /// Population based bandits (Parker-Holder et al., "Provably Efficient Online Hyperparameter Optimization with
-/// Population-Based Bandits", NeurIPS 2020). As Pbt with truncation selection, but the configuration that a trial goes
-/// on with is not a perturbation: it maximises an upper confidence bound of a time-varying Gaussian process of how much
-/// a configuration brings within an interval, which learns from all trials. Best for small populations, where chance
-/// seldom finds a good perturbation. While fewer than four intervals are known configurations are drawn at random.
+/// Population-Based Bandits", NeurIPS 2020). Like Pbt with truncation selection, but the configuration with which a
+/// trial continues is not a perturbation: it maximises an upper confidence bound of a time-varying Gaussian process,
+/// which models the gain of a configuration within an interval and learns from all trials. Best for small populations,
+/// in which random perturbations seldom find a good configuration. While fewer than four intervals are known,
+/// configurations are drawn at random.
 ///
-/// Who is compared with whom, and who waits for whom, is as with Pbt.
+/// Comparisons and waiting are as with Pbt.
 ///
-/// Unordered choices are kept as the donor has them (PB2 is for numbers); name in `mutate` what may change. The model
-/// looks at the last `history` intervals of all trials together: a decision costs O(history^3), with 100 about 2 ms.
+/// Unordered choices are taken over from the donor (PB2 is for numbers). `mutate` names the parameters that may change.
+/// The model uses the last `history` intervals of all trials together: a decision costs O(history^3), about 2 ms for
+/// 100.
 struct Pb2 {
   static constexpr const char* type = "pb2";
 
@@ -83,7 +85,7 @@ struct Pb2 {
  private:
   double time_of(int steps) const { return static_cast<double>(steps) / static_cast<double>(perturbation_interval); }
   std::vector<double> cube(const Point& point) const;
-  /// `base` with the coordinates `x` of the dimensions that may change; nullopt where that breaks a constraint.
+  /// `base` with the coordinates `x` of the dimensions that may change; nullopt if that violates a constraint.
   std::optional<Point> placed(const Point& base, std::span<const double> x, Rng& rng) const;
   Point explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const;
 };

@@ -17,26 +17,27 @@
 namespace hypertune::inline v0 {
 
 /// Population based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017). All trials form
-/// a population and train side by side; every `perturbation_interval` steps each is saved and compared with the others
-/// by its last loss. A bad one takes over the state of a good one (exploit) and goes on with its configuration, changed
-/// a little (explore). A configuration so becomes a schedule: see Results::schedule() and Replay.
+/// a population and train side by side. Every `perturbation_interval` steps a trial is saved and compared with the
+/// others by its last loss. A bad trial takes over the state of a good one (exploit) and continues with its
+/// configuration, slightly changed (explore). In this way a configuration becomes a schedule: see Results::schedule()
+/// and Replay.
 ///
-/// Trials are compared at like steps: one that has paused is judged by what the others were after as many steps, and
-/// takes over the state that a donor saved there. So it does not matter how many slots there are: with fewer than
-/// trials the one with the fewest steps goes on first, and a paused one costs a checkpoint and no slot. It goes on when
-/// three of four have come there; those that are more than an interval behind are not waited for. `synchronous` waits
-/// for all. What the best saved at a comparison is kept until all have had it, but not for those that are far behind:
-/// they train on as they are. Trials must save their state (with those that cannot nothing is ever exploited, and each
-/// is told of).
+/// Trials are compared at equal steps: a paused trial is compared with what the others were after as many steps, and
+/// takes over the state that a donor saved there. So the number of slots does not matter: if there are fewer slots than
+/// trials, the trial with the fewest steps continues first, and a paused trial needs a checkpoint but no slot. It
+/// continues when three quarters of the others have reached its steps, not counting those that are more than an
+/// interval behind. `synchronous` waits for all. The states that the best trials saved at a comparison are kept until
+/// all trials have passed it, but not for trials that are far behind: those continue without exploiting. Trials must
+/// save their state; one that cannot is never exploited, and a message says so.
 ///
-/// Exploit: by `truncation` a trial in the worst `quantile_fraction` of the population takes over one of the best
-/// `quantile_fraction`, chosen by chance. By `t_test` a trial takes over another one, chosen by chance, whose last
-/// `window` losses are lower by Welch's t-test at 5 %. A donor has always saved what it is judged by.
+/// Exploit: with `truncation` a trial in the worst `quantile_fraction` of the population takes over a random one of the
+/// best `quantile_fraction`. With `t_test` a trial takes over another random one if the last `window` losses of that
+/// are lower by Welch's t-test at 5 %. A donor has always saved the state by whose loss it is judged.
 ///
-/// Explore: each of the dimensions in `mutate` (all, where that is empty) is drawn anew with probability
-/// `resample_probability`, else multiplied by `perturbation_factor` or by 2 - factor: 1.2 or 0.8. Whole numbers move by
-/// 1 at least, ordered choices to a neighbour, unordered ones only when drawn anew; the space's conditions and
-/// constraints hold.
+/// Explore: each of the dimensions in `mutate` (all, if that is empty) is resampled with probability
+/// `resample_probability`, else multiplied by `perturbation_factor` or by 2 - factor: 1.2 or 0.8. Integers move by at
+/// least 1, ordered choices move to a neighbour, unordered ones change only when resampled. The result meets the
+/// space's conditions and constraints.
 ///
 /// A report costs O(log n), a decision O(n log n) in the size of the population.
 struct Pbt {

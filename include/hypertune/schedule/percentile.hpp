@@ -1,4 +1,4 @@
-// Percentile: a trial that is not among the best part of those that came to the same step ends.
+// Percentile: stops a trial that is not among the best part of the trials at the same step.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -11,9 +11,9 @@
 
 namespace hypertune::inline v0 {
 
-/// After step s a trial ends if its best loss so far is worse than the `percentile` percentile of the bests, up to s,
-/// of the other trials that have come to s. Unlike Asha it judges at every step, so that a small `percentile` leaves
-/// few trials.
+/// After step s a trial ends if its best loss so far is worse than the `percentile` percentile of the best losses, up
+/// to s, of the other trials that have reached s. Unlike Asha it compares at every step, so that a small `percentile`
+/// leaves few trials.
 struct Percentile {
   static constexpr const char* type = "percentile";
 
@@ -33,7 +33,7 @@ struct Percentile {
     int steps = 0;
     double best = worst_loss;
   };
-  std::unordered_map<TrialId, Trial> trials_{};  ///< under way
+  std::unordered_map<TrialId, Trial> trials_{};  ///< running
   detail::ByStep bests_{};
   detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 

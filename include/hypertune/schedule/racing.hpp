@@ -1,4 +1,4 @@
-// Racing: a configuration is dropped once the evidence over instances says that it is worse than the best.
+// Racing: stops a configuration when the evidence over instances says that it is worse than the best one.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -20,20 +20,20 @@ namespace hypertune::inline v0 {
 
 /// How Race compares a trial with the best one.
 enum class RaceTest : std::uint8_t {
-  t,         ///< the paired t-test: for values of one scale (folds of a cross-validation)
+  t,         ///< the paired t-test: for values on a common scale (folds of a cross-validation)
   wilcoxon,  ///< by ranks: for instances of very different difficulty, or with outliers
-  friedman,  ///< by ranks among all that race (F-Race): as wilcoxon, but learns from the others, too
+  friedman,  ///< by ranks among all running trials (F-Race): like wilcoxon, but uses the other trials too
 };
 
-/// What the reports of a raced trial say.
+/// The meaning of a raced trial's reports.
 enum class RaceReports : std::uint8_t {
   running_mean,  ///< the mean over all instances so far
   value,         ///< the value of this one instance
 };
 
 /// Racing over folds, problem instances or seeds (F-Race: Birattari et al., GECCO 2002; irace: López-Ibáñez et al.,
-/// Operations Research Perspectives 3, 2016). Every step of a trial is one instance, and all trials go through the same
-/// ones in the same order:
+/// Operations Research Perspectives 3, 2016). Every step of a trial is one instance, and all trials use the same
+/// instances in the same order:
 /// ```cpp
 /// double sum = 0;
 /// for (int i = context.next_step(); i < 30; ++i) {
@@ -41,20 +41,21 @@ enum class RaceReports : std::uint8_t {
 ///   co_yield ht::report("cost", sum / (i + 1));  // the mean so far: the trial's result is its last report
 /// }
 /// ```
-/// After each instance from `grace_period` on, the trial is compared on the instances that both have had with the best
-/// trial so far: the one that has had most instances, and among those the least mean. It stops when a paired one-sided
-/// test rejects that it is as good. `alpha` is its risk, over all its tests together, to be dropped though it is as
-/// good as that best one: a test with k others before it gets alpha / ((k + 1) (k + 2)), or, where `instances` is
-/// known, an equal share (Bonferroni). With RaceTest::friedman all that have had as many instances are ranked on each
-/// of them, those under way and the best; the trial stops when Friedman's test says that they differ and the comparison
-/// after it that this trial is worse than the one of the best ranks. With two of them that is Wilcoxon's test. A trial
-/// whose mean is infinite stops as soon as there is one with a finite mean.
+/// After each instance from `grace_period` on, the trial is compared with the best trial so far on the instances that
+/// both have done. The best trial is the one that has done most instances, and among those has the least mean. The
+/// trial stops when a paired one-sided test rejects that it is as good. `alpha` is the total risk, over all tests of a
+/// trial, that it is stopped although it is as good as the best one: a test with k tests before it gets alpha / ((k +
+/// 1) (k + 2)), or an equal share if `instances` is known (Bonferroni). With RaceTest::friedman, all running trials
+/// that have done as many instances, and the best one, are ranked on each instance. The trial stops when Friedman's
+/// test says that they differ and the comparison after it says that this trial is worse than the one with the best
+/// ranks. With only two trials Wilcoxon's test is used instead. A trial with an infinite mean stops as soon as another
+/// one has a finite mean.
 ///
-/// Trials run in parallel and come at any time (asynchronous, unlike irace's iterations; the searcher plays the part of
-/// its sampling). The reports may be the values themselves (`reports = RaceReports::value`), but then searchers and
-/// results see the last instance's value instead of the mean. As a mean over few, easy instances may be the best report
-/// of all, Results::best() may name a trial that was dropped: race_winner() (record/analysis.hpp) does not. A report
-/// that skips steps stands for each of the instances it skips.
+/// Trials run in parallel and start at any time (asynchronously, unlike irace's iterations; the searcher does the
+/// sampling). The reports may be the values themselves (`reports = RaceReports::value`), but then searchers and results
+/// see the last instance's value instead of the mean. As a mean over few, easy instances may be the best report of all,
+/// Results::best() may name a trial that was stopped; race_winner() (record/analysis.hpp) does not. A report that skips
+/// steps counts for each instance that it skips.
 struct Race {
   static constexpr const char* type = "race";
 
@@ -80,9 +81,9 @@ struct Race {
   };
   struct State {
     std::unordered_map<TrialId, Runner> running{};
-    Runner best{};  // what the best trial has, also when it has ended
+    Runner best{};  // of the best trial, also after its end
     TrialId best_trial = -1;
-    std::size_t instances = 0;  // of the last verdict: on so many, means of so much, and how likely that is by chance
+    std::size_t instances = 0;  // of the last verdict: instances, both means, p-value and its threshold
     double mean = worst_loss, least = worst_loss, chance = 0, level = 0;
   };
   State state_{};
@@ -94,7 +95,7 @@ struct Race {
 
  private:
   void take(Runner& runner, std::size_t steps, double loss) const;
-  // Over the instances that both have had, or with more of them at the same mean.
+  // Whether a has done at least as many instances as b, and has the lower mean over those of b.
   static bool better(const Runner& a, const Runner& b);
   void lead(TrialId trial, const Runner& runner) {
     state_.best = runner;
@@ -103,7 +104,7 @@ struct Race {
 
   bool judge(TrialId trial, Runner& runner);
 
-  // Of values as these if the trial were as good as the best.
+  // The p-value: the probability of such values if the trial were as good as the best.
   double chance(TrialId trial, const Runner& runner, std::size_t n) const;
 };
 

@@ -1,4 +1,4 @@
-// Why a scheduler stopped a trial, in the user's words.
+// Why a scheduler stopped a trial, as text for users.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -14,11 +14,11 @@
 
 namespace hypertune::inline v0 {
 
-/// Losses as the values of metrics that they were made from: schedulers minimise, users may maximise.
+/// Shows losses as values of the metrics: schedulers minimise, users may maximise.
 class LossText {
  public:
   LossText() = default;
-  /// Says the next objective's metric.
+  /// Adds the metric of the next objective.
   void add(std::string metric, bool maximised) { metrics_.push_back({std::move(metric), maximised}); }
 
   /// "0.71": the value of the first objective.
@@ -27,7 +27,7 @@ class LossText {
   std::string named(double loss) const { return name(0) + " " + value(loss); }
   /// "cost 3, latency 7".
   std::string named(std::span<const double> losses) const;
-  /// "accuracy 0.71, needed 0.83": with as many digits as tell them apart.
+  /// "accuracy 0.71, needed 0.83": with as many digits as it takes to tell them apart.
   std::string against(double loss, double bar, const char* word = "needed") const;
   /// The name of an objective's metric.
   std::string name(std::size_t objective = 0) const {
@@ -45,12 +45,12 @@ class LossText {
 
 namespace detail {
 
-/// A trial at a rung, and the bar there.
+/// How a trial compares at a rung; `bar` is the loss that it takes to pass.
 struct RungVerdict {
-  std::size_t rung = 0;  // from 0
+  std::size_t rung = 0;  // counted from 0
   int steps = 0;
   double loss = worst_loss, bar = worst_loss;
-  std::size_t quota = 0, trials = 0;  // `quota` of `trials` go past it
+  std::size_t quota = 0, trials = 0;  // `quota` of `trials` pass it
 
   /// "at rung 3 (9 steps): accuracy 0.71, needed 0.83 (the best 9 of 27)".
   std::string text(const LossText& losses) const;

@@ -1,4 +1,4 @@
-// Rungs: the steps at which trials are compared, and the losses seen there, with the best fraction always at hand.
+// Rungs: the steps at which trials are compared, and the losses seen there, with fast access to the best fraction.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -15,14 +15,13 @@
 namespace hypertune::inline v0::detail {
 
 /// The values seen so far, split into the best `quota` and the rest; the quota may grow by one with each value. Two
-/// heaps around the boundary: adding costs O(log n), asking for the boundary O(1), and a value takes its own size of
-/// memory.
+/// heaps around the boundary: adding is O(log n), reading the boundary O(1). No memory besides the values.
 template <class Value>
 class TopFraction {
  public:
-  /// Adds a value; `quota` is how many are among the best from now on: as many as before or one more. `entered(v)` is
-  /// called for each value that becomes one of the best: the new one or the one next in line. A value that has been
-  /// pushed out may enter again.
+  /// Adds a value; `quota` is the number of best values from now on: the same as before or one more. `entered(v)` is
+  /// called for each value that becomes one of the best: the new one or the next best. A value that has been pushed out
+  /// may enter again.
   template <class Entered>
   void add(const Value& value, std::size_t quota, Entered&& entered) {
     if (!best_.empty() && value < best_.front()) {
@@ -66,7 +65,7 @@ class TopFraction {
   std::vector<Value> rest_;  // the best of them on top
 };
 
-/// A trial's loss at a rung. Equal losses rank in the order of creation, so that every comparison has one outcome.
+/// A trial's loss at a rung. Equal losses rank in the order of creation, so that the order is total.
 struct RungEntry {
   double loss;
   TrialId trial;
@@ -79,7 +78,7 @@ struct RungEntry {
 /// The steps of successive halving: grace, grace * reduction, … below max.
 std::vector<int> rung_steps(int grace, int max, int reduction);
 
-/// A loss as it is ranked: NaN is the worst.
+/// A loss for ranking: NaN becomes the worst.
 inline double ranked_loss(double loss) { return std::isnan(loss) ? worst_loss : loss; }
 
 }  // namespace hypertune::inline v0::detail

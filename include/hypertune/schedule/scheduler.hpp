@@ -1,4 +1,4 @@
-// The Scheduler concept: who decides, at each report, whether a trial goes on.
+// The Scheduler concept: decides at each report whether a trial continues.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -17,12 +17,12 @@
 
 namespace hypertune::inline v0 {
 
-/// The answer to a report.
+/// A scheduler's answer to a report.
 enum class Decision : std::uint8_t {
   proceed,   ///< train the next step
   pause,     ///< keep the trial's state, free its slot; choose_next() may resume it
   stop,      ///< end the trial early: it is not worth more steps
-  complete,  ///< end the trial because it has had all the steps it may have
+  complete,  ///< end the trial: it has made all the steps that it may make
 };
 
 constexpr const char* to_string(Decision decision) {
@@ -35,22 +35,22 @@ constexpr const char* to_string(Decision decision) {
   return "unknown";
 }
 
-/// What a scheduler sees of a report. Losses are to be minimised; +infinity is the worst and stands for NaN too.
+/// A report as a scheduler sees it. Losses are to be minimised; +infinity is the worst, and also stands for NaN.
 struct Progress {
   TrialId trial;
-  int steps;                       ///< steps done, this one included: 1 at the first report
+  int steps;                       ///< steps done, including this one: 1 at the first report
   std::span<const double> losses;  ///< of this report, one per objective
-  Seconds elapsed = 0;             ///< time the trial has run, all attempts together
-  Seconds now = 0;                 ///< time the experiment has run, all sessions together
+  Seconds elapsed = 0;             ///< how long the trial has run, all attempts together
+  Seconds now = 0;                 ///< how long the experiment has run, all sessions together
   double loss() const { return losses.empty() ? worst_loss : losses.front(); }
 };
 
-/// The state of the pool when a slot is free.
+/// The state of the pool when a slot becomes free.
 struct Pool {
-  std::size_t running = 0;  ///< trials that run now
+  std::size_t running = 0;  ///< running trials
   std::size_t paused = 0;   ///< trials that the scheduler has paused
-  bool more_trials = true;  ///< whether the searcher may still bring a new trial
-  Seconds now = 0;          ///< time the experiment has run, all sessions together
+  bool more_trials = true;  ///< whether the searcher may still propose a new trial
+  Seconds now = 0;          ///< how long the experiment has run, all sessions together
 };
 
 /// What to do with a free slot.
@@ -62,20 +62,20 @@ struct Choice {
   Point point = {};                                              ///< with exploit
   int steps = 0;                                                 ///< with exploit, see there
   static Choice start_new() { return {}; }                       ///< ask the searcher for a new trial
-  static Choice resume(TrialId t) { return {Kind::resume, t}; }  ///< let a paused trial go on
-  static Choice stop(TrialId t) { return {Kind::stop, t}; }      ///< end a paused trial; asked again afterwards
-  /// Let a paused trial go on with the configuration `point` from what `donor` (another trial, or itself) saved at its
-  /// last pause, or where that is gone from its newest checkpoint; with `steps`, from what it saved when it paused
-  /// after so many steps, or where that is gone from its newest of no more steps. Where the donor has none the trial is
-  /// resumed as it was.
+  static Choice resume(TrialId t) { return {Kind::resume, t}; }  ///< resume a paused trial
+  static Choice stop(TrialId t) { return {Kind::stop, t}; }      ///< end a paused trial; then asked again
+  /// Resume a paused trial with the configuration `point`, from the state that `donor` (another trial, or itself) saved
+  /// at its last pause; if that is gone, from the donor's newest checkpoint. With `steps`: from the state that the
+  /// donor saved when it paused after `steps` steps; if that is gone, from its newest checkpoint of no more steps. If
+  /// the donor has none, the trial is resumed unchanged.
   static Choice exploit(TrialId t, TrialId donor, Point point, int steps = 0) {
     return {Kind::exploit, t, donor, std::move(point), steps};
   }
   static Choice wait() { return {Kind::wait, -1}; }  ///< leave the slot empty until the next event
 };
 
-/// A Scheduler is a plain single-threaded value whose state is a function of the calls made to it; a restart replays
-/// them. It keeps no clock and draws no random numbers of its own. The one thing it must have is on_report():
+/// A Scheduler is a plain single-threaded value whose state depends only on the calls made to it; after a restart they
+/// are replayed. It must not use a clock or random numbers of its own. Only on_report() is required:
 /// ```cpp
 /// struct StopTheHopeless {
 ///   ht::Decision on_report(const ht::Progress& p) { return p.loss() > 0.9 ? ht::Decision::stop :
@@ -83,36 +83,35 @@ struct Choice {
 ///   }
 /// };
 /// ```
-/// It may have, where it needs them:
-/// - `void prepare(const SearchSpace&, std::uint64_t seed)`: said once before anything else to one that makes
-///   configurations; what it draws it draws from derived_rng(seed, {…}) of the event at hand;
-/// - `void on_create(TrialId)` or `void on_create(TrialId, const Point&)`: a trial exists now, before its first step;
-/// - `void on_pause(TrialId)`: a trial that was told to pause has done so: its slot is free and what is to be saved is;
+/// It may have:
+/// - `void prepare(const SearchSpace&, std::uint64_t seed)`: called once, before anything else, for a scheduler that
+///   makes configurations; it must draw from derived_rng(seed, {…}), derived from the event at hand;
+/// - `void on_create(TrialId)` or `void on_create(TrialId, const Point&)`: a trial was created; before its first step;
+/// - `void on_pause(TrialId)`: a trial has paused as told: its slot is free and its state is saved, if it is to be;
 /// - `void on_exploit(TrialId, TrialId donor, const Point&)`, or with `int steps` as well: a paused trial has taken
-/// over
-///   the donor's checkpoint (of so many steps), as choose_next() said; on_resume() follows;
-/// - `void on_resume(TrialId)`: a paused trial goes on (also when replayed, so that choose_next() may be pure);
-/// - `void on_end(TrialId, TrialState)`: a trial is over, for whatever reason;
+///   over the donor's checkpoint (of that number of steps), as choose_next() chose; on_resume() follows;
+/// - `void on_resume(TrialId)`: a paused trial is resumed (also during replay, so that choose_next() may be const);
+/// - `void on_end(TrialId, TrialState)`: a trial has ended, for whatever reason;
 /// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`
-///   while nothing runs, or `start_new` when there is no more, the paused trials are stopped: every experiment ends;
-/// - `describe()`, its options (Described in option.hpp), and `void check() const` for what these do not say: both are
-///   looked at when it becomes an AnyScheduler, so that a mistake shows before anything runs;
+///   while nothing runs, or `start_new` when there are no more trials, the paused trials are stopped, so that every
+///   experiment ends;
+/// - `describe()`, its options (Described in option.hpp), and `void check() const` for what the options cannot express:
+///   both are evaluated when it becomes an AnyScheduler, so that a mistake shows before anything runs;
 /// - `int max_steps`, a member or a function: the steps after which it completes a trial (0: no limit).
-/// - `std::string why(TrialId, const LossText&) const` or `std::string why(TrialId) const`: why it stops the trial,
-/// asked
-///   at once after it said so, and of paused trials that it has not let go on when all is over: words that follow its
-///   name, "at rung 3 (9 steps): accuracy 0.71, needed 0.83". A function of the calls like all else;
-/// - `static constexpr bool exploits = true;` if it makes trials go on from one another's checkpoints: each pause is
-///   then saved, whatever Options::checkpoint says, and what a donor has saved is kept until it is not needed any more:
-///   of each trial what it saved at its last pause, or, with `bool may_give(TrialId, int steps) const`, what it saved
-///   when it paused after so many steps as long as that says so;
+/// - `std::string why(TrialId, const LossText&) const` or `std::string why(TrialId) const`: why it stops the trial.
+///   Called directly after that decision, and at the end for the paused trials that were not resumed. The text follows
+///   the scheduler's name: "at rung 3 (9 steps): accuracy 0.71, needed 0.83". Must depend only on the calls, too;
+/// - `static constexpr bool exploits = true;` if it makes trials continue from each other's checkpoints. Then each
+///   pause is saved, whatever Options::checkpoint says, and the states of donors are kept while they are needed: of
+///   each trial the one of its last pause, or, with `bool may_give(TrialId, int steps) const`, the one that it saved
+///   when it paused after `steps` steps, as long as that function returns true;
 /// - `static constexpr bool multi_objective = true;` if it reads all losses; a `name()`.
 template <class S>
 concept Scheduler = std::movable<S> && requires(S& scheduler, const Progress& progress) {
   { scheduler.on_report(progress) } -> std::same_as<Decision>;
 };
 
-/// Any Scheduler, by value, with the optional calls filled in.
+/// Holds any Scheduler by value, with defaults for the optional functions.
 class AnyScheduler {
  public:
   template <class S>
@@ -123,7 +122,7 @@ class AnyScheduler {
     check_options(scheduler);
     self_ = std::make_unique<Holder<S>>(std::move(scheduler));
   }
-  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  /// Explains what is missing; otherwise the compiler would only report that no tune() matches these options.
   template <class S>
     requires(!std::same_as<S, AnyScheduler> && !Scheduler<S>)
   AnyScheduler(const S&) {  // NOLINT
@@ -154,14 +153,15 @@ class AnyScheduler {
   void on_end(TrialId trial, TrialState state) { self_->on_end(trial, state); }
   Choice choose_next(const Pool& pool) { return self_->choose_next(pool); }
   int max_steps() const { return self_->max_steps(); }
-  /// Why it stops the trial, in words that follow its name; empty: it does not say.
+  /// Why it stops the trial, as text that follows its name; empty if it gives no reason.
   std::string why(TrialId trial, const LossText& losses) const { return self_->why(trial, losses); }
   bool exploits() const { return self_->exploits(); }
-  /// Whether what the trial saved when it paused after `steps` steps, which was its `last` pause or not, may be needed.
+  /// Whether the state that the trial saved when it paused after `steps` steps may still be needed. `last`: whether
+  /// that was its last pause.
   bool may_give(TrialId trial, int steps, bool last) const { return self_->may_give(trial, steps, last); }
   bool multi_objective() const { return self_->multi_objective(); }
   std::string name() const { return self_->name(); }
-  /// options_text() of it.
+  /// Its options_text().
   std::string options() const { return self_->options(); }
 
  private:

@@ -1,4 +1,4 @@
-// SuccessiveHalving: the synchronous form.
+// SuccessiveHalving: the synchronous form of successive halving.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -19,13 +19,13 @@ namespace hypertune::inline v0 {
 
 /// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
 /// Optimization", AISTATS 2016): all trials train to `grace_period` steps and wait for one another there; the best
-/// 1/reduction_factor of them go on to grace_period * reduction_factor, and so on to `max_steps` steps. Every
-/// comparison is among all that are left, so that no trial goes on by having come early; the price is slots that wait
+/// 1/reduction_factor of them train to grace_period * reduction_factor, and so on to `max_steps` steps. Every
+/// comparison is among all remaining trials, so that no trial passes only because it was early. The price is idle slots
 /// at the end of each round. Asha does not wait.
 ///
-/// `trials` is the size of a round: 0 takes all samples as one. With more samples than that rounds follow one another,
-/// and slots that would wait start trials of the next one. Failed trials leave their place to the next best; a NaN loss
-/// goes on only where no loss is finite.
+/// `trials` is the size of a round; 0 makes one round of all samples. With more samples, rounds follow one another, and
+/// slots that would be idle start trials of the next round. A failed trial makes room for the next best one. A NaN loss
+/// is promoted only if no loss is finite.
 struct SuccessiveHalving {
   static constexpr const char* type = "successive_halving";
 
@@ -43,7 +43,7 @@ struct SuccessiveHalving {
   void check() const;
 
   struct Round {
-    std::size_t rung = 0, members = 0, training = 0;  // `training`: those that have not come to the rung yet
+    std::size_t rung = 0, members = 0, training = 0;  // `training`: those that have not reached the rung yet
     bool closed = false;                              // gets no more trials
     std::vector<detail::RungEntry> arrived{};
   };
@@ -53,8 +53,8 @@ struct SuccessiveHalving {
   };
   std::vector<Round> rounds_{};
   std::unordered_map<TrialId, Place> places_{};
-  std::set<TrialId> winners_{}, losers_{};                       // to resume, to stop
-  std::unordered_map<TrialId, detail::RungVerdict> verdicts_{};  // on the losers
+  std::set<TrialId> winners_{}, losers_{};                       // to be resumed, to be stopped
+  std::unordered_map<TrialId, detail::RungVerdict> verdicts_{};  // of the losers
 
   void on_create(TrialId trial);
   Decision on_report(const Progress& progress);

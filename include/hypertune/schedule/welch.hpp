@@ -1,4 +1,4 @@
-// Welch's t-test: whether one sample's mean is below another's, by more than chance.
+// Welch's t-test: whether the mean of one sample is significantly below another's.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -9,8 +9,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The probability that samples as far apart as these, a below b, come from equal means: one-sided. 1 where either has
-/// fewer than two values, or one that is not finite.
+/// The one-sided p-value: the probability that samples as far apart as these, a below b, come from equal means. 1 if
+/// either has fewer than two values, or a value that is not finite.
 double welch_less(std::span<const double> a, std::span<const double> b);
 
 }  // namespace hypertune::inline v0::detail

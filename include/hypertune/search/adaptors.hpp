@@ -1,4 +1,4 @@
-// Searchers made of other searchers: repeat(), limit(), start_with(), mixed_grid().
+// Searchers that wrap other searchers: repeat(), limit(), start_with(), mixed_grid().
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -46,21 +46,21 @@ struct MixedGrid {
   static constexpr std::uint64_t max_passed_over = 1000;
 };
 
-/// For spaces in which some dimensions are a grid and others are sampled: trial i has the i-th of the GridCombinations,
-/// over and over, and `searcher` proposes the other dimensions, anew for each trial. n * GridCombinations(space).size()
-/// trials try every combination n times. Where a combination violates a constraint with what was proposed, the sampled
-/// part is drawn from the prior.
+/// For spaces in which some dimensions are a grid and others are sampled. Trial i gets the i-th of the
+/// GridCombinations, over and over, and `searcher` proposes the other dimensions of each trial. n *
+/// GridCombinations(space).size() trials try every combination n times. If a combination violates a constraint together
+/// with the proposal, the sampled part is drawn from the prior.
 inline MixedGrid mixed_grid(AnySearcher searcher) { return {std::move(searcher)}; }
 
-/// Whether a dimension is a grid, even one of a single value: its combinations say how many trials there are.
+/// Whether the space has a grid dimension, even one with a single value. Its combinations set the number of trials.
 inline bool has_grid(const SearchSpace& space) {
   for (std::size_t d = 0; d < space.size(); ++d)
     if (space.domain(d).grid) return true;
   return false;
 }
 
-/// How many trials a sample of Options::samples stands for: one for each combination of the grid dimensions, unless
-/// `search` goes through them itself. Error of kind `space` if no combination can be met.
+/// The number of trials per sample of Options::samples: one for each combination of the grid dimensions, unless
+/// `search` enumerates them itself. Error of kind `space` if no combination is feasible.
 std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search);
 
 /// See repeat().
@@ -74,15 +74,15 @@ struct Repeat {
     int succeeded = 0;  // trials with a result
     bool any_completed = false;
     int steps = 0;
-    Seconds elapsed = 0;         // of all repeats together: an ask stands for that many trials
-    std::vector<double> sums{};  // of the losses of those that succeeded
+    Seconds elapsed = 0;         // of all repeats together: for the inner searcher they are one trial
+    std::vector<double> sums{};  // of the losses of the succeeded ones
     std::vector<double> constraint_sums{};
   };
   struct State {
-    std::int64_t groups = 0;        // made so far; a group's number is the trial number the inner searcher sees
-    std::set<std::int64_t> open{};  // groups with repeats still to start
+    std::int64_t groups = 0;        // created so far; a group's number is the trial number that the inner searcher sees
+    std::set<std::int64_t> open{};  // groups with repeats that have not started
     std::unordered_map<std::int64_t, Group> groups_under_way{};
-    std::unordered_map<TrialId, std::int64_t> group_of{};  // of trials under way
+    std::unordered_map<TrialId, std::int64_t> group_of{};  // of running trials
   };
   State state_{};
 
@@ -106,10 +106,11 @@ struct Repeat {
   void end(const Observation& o);
 };
 
-/// Tries each configuration `times` times, as trials of their own (samples counts trials, so samples / times
-/// configurations), against noise between runs. `searcher` sees one trial for them all, numbered by itself, whose loss
-/// is the mean over those that did not fail, once all have ended; a repeat that never ends holds up nothing. It sees no
-/// intermediate reports. Configurations from elsewhere (to try first, already known) are repeated as well.
+/// Runs each configuration `times` times, as separate trials, to average out noise between runs. samples counts trials,
+/// so that there are samples / times configurations. `searcher` sees all repeats as one trial, with numbers of its own.
+/// Its loss is the mean over the repeats that did not fail, once all have ended; a repeat that never ends does not
+/// block the search. `searcher` sees no intermediate reports. Configurations from elsewhere (to try first, already
+/// known) are repeated as well.
 inline Repeat repeat(AnySearcher searcher, int times) { return {std::move(searcher), times}; }
 
 /// See limit().
@@ -132,9 +133,9 @@ struct Limit {
   std::string name() const { return detail::format("limit({}, {})", inner.name(), max_concurrent); }
 };
 
-/// Lets at most `max_concurrent` trials be without a result at a time: a sequential searcher then learns from each
-/// before it goes on, whatever the concurrency. A trial that a scheduler has paused counts, so with schedulers that
-/// pause many (promotion, HyperBand) the limit must be larger than what they hold.
+/// Allows at most `max_concurrent` trials without a result at a time, so that a sequential searcher learns from each
+/// result before its next suggestion, whatever the concurrency. A trial that a scheduler has paused counts. With
+/// schedulers that pause many trials (promotion, HyperBand) the limit must be larger than the number that they hold.
 inline Limit limit(AnySearcher searcher, int max_concurrent) { return {std::move(searcher), max_concurrent}; }
 
 /// See start_with().
@@ -154,9 +155,9 @@ struct StartWith {
   std::string name() const { return inner.name(); }
 };
 
-/// Suggests these configurations first, in this order, then what `searcher` suggests, which learns from them too. An
-/// Error of kind `space` names a value outside of its domain. The same as Options::start_with, for a searcher used by
-/// itself or inside another adaptor.
+/// Suggests these configurations first, in this order, then those of `searcher`, which learns from all results. Error
+/// of kind `space` if a value is outside of its domain. The same as Options::start_with, for a searcher that is used
+/// alone or inside another adaptor.
 inline StartWith start_with(AnySearcher searcher, std::vector<Params> configurations) {
   return {std::move(searcher), std::move(configurations)};
 }

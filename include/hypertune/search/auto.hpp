@@ -1,4 +1,4 @@
-// Auto: the searcher that fits the problem.
+// Auto: chooses a searcher that fits the problem.
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
@@ -16,33 +16,35 @@ struct AutoState;
 
 enum class AutoChoice : std::uint8_t { random, gp, tpe, cma_es };
 
-/// What fits a problem, by what is known before it begins.
+/// The searcher that fits a problem, judged by what is known before the first trial.
 AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal);
 
 }  // namespace detail
 
-/// Chooses by dimensions, types, budget and objectives, once, before the first trial: a Gaussian process for the usual
-/// case (up to 60 dimensions and 2,000 trials); CMA-ES for larger problems of numbers alone; TPE for larger ones with
-/// choices, conditions or several objectives. What was chosen stands in name().
+/// Chooses once, before the first trial, by dimensions, types, budget and objectives: a Gaussian process for the usual
+/// case (up to 60 dimensions and 2,000 trials); CMA-ES for larger problems with numbers only; TPE for larger ones with
+/// choices, conditions or several objectives. name() tells the choice.
 ///
-/// The rules rest on benchmarks/quality: with up to 200 trials the Gaussian process was the best or among the best on
-/// most problems, by orders of magnitude where they are smooth. Where it was not, its model did not fit what is
-/// near the best (kinks, valleys at a bound, many small basins) or had written off a branch, and it brought nothing new
-/// for many trials in a row. So while GaussianProcess::stagnant() says so, every other trial is TPE's, which assumes
-/// less and has seen all results, too; as soon as either finds something better it is the model's turn again.
+/// The rules come from benchmarks/quality: with up to 200 trials the Gaussian process was the best or among the best on
+/// most problems, by orders of magnitude on smooth ones. Where it was not, its model did not fit the neighbourhood of
+/// the best points (kinks, valleys at a bound, many small basins) or had given up a branch, and it found nothing new
+/// for many trials in a row. So while GaussianProcess::stagnant() is true, every other trial comes from TPE, which
+/// assumes less and has seen all results too. As soon as either finds an improvement, the Gaussian process continues
+/// alone.
 ///
-/// Where GaussianProcess::converged() says that a minimum was found, half of the trials go to another search of the
-/// same kind, which begins with an even design of its own and knows of nothing else, so that it is not drawn to where
-/// the first one is; the first has the rest while it finds further digits, then shares it with TPE. When the other one
-/// is in a known minimum, or done with one that is worse, a new one begins, as CMA-ES does by restarts (Auger and
-/// Hansen 2005) and TuRBO by new trust regions.
+/// When GaussianProcess::converged() says that a minimum was found, half of the trials go to a second search of the
+/// same kind. It begins with a space-filling design of its own and knows no earlier results, so that it is not drawn to
+/// the same minimum. The first search gets the other half while it finds further digits, then shares it with TPE. When
+/// the second search is in a known minimum, or has finished with a worse one, a new one begins, as CMA-ES does by
+/// restarts (Auger and Hansen 2005) and TuRBO by new trust regions.
 ///
-/// Suggestions take no longer than trials do (detail::AskBudget): where trials are so cheap that the model would be
-/// what is waited for, it has its turn when its time has been earned, TPE the rest, and where even that takes longer
-/// than trials the points are random.
+/// Suggestions take no longer than trials do (detail::AskBudget). If trials are so cheap that they would wait for the
+/// model, the model is used only as often as its time budget allows, and TPE otherwise; if even TPE takes longer than
+/// the trials, the points are random.
 ///
-/// Where most trials are cut short (by ASHA, say), every other trial is TPE's from the start, which ranks a trial by
-/// how far it came, as in BOHB: what the model makes of the first steps may be far from the end.
+/// If most trials are stopped early (by ASHA, for example), every other trial comes from TPE from the start, which
+/// ranks a trial by its number of steps, as in BOHB: what the model predicts from the first steps may be far from the
+/// end.
 struct Auto {
   static constexpr const char* type = "auto";
 

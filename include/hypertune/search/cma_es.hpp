@@ -1,4 +1,4 @@
-// CMA-ES: evolution of a normal distribution whose shape follows the landscape.
+// CMA-ES: evolves a normal distribution whose shape adapts to the objective.
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
@@ -13,19 +13,20 @@ class CmaState;
 }
 
 /// Covariance matrix adaptation (Hansen, "The CMA Evolution Strategy: A Tutorial", 2016, with active updates), for one
-/// objective and spaces that are mostly numbers. Strong where dimensions interact or are scaled badly, and cheap: a
-/// suggestion costs microseconds whatever has been observed.
+/// objective and spaces that are mostly numbers. Strong if dimensions interact or are badly scaled, and cheap: a
+/// suggestion costs microseconds, independent of the number of observations.
 ///
-/// - It begins with a scrambled Sobol design of three populations, or draws from the user's priors, and goes on around
-///   the better third of it. Results known beforehand count as part of the design.
+/// - It begins with a scrambled Sobol design of three populations, or draws from the user's priors, and continues
+///   around the better third of it. Results known beforehand count as part of the design.
 /// - Integers and ordinals keep a margin (Hamano et al. 2022); categories have distributions of their own, learnt from
 ///   the same ranks (as CatCMA, Hamano et al. 2024). Inactive parameters of conditional spaces are left alone.
 /// - With more than 8 numeric dimensions and too few samples to learn all correlations, the separable form is used (Ros
 ///   and Hansen 2008).
-/// - Asynchronous: suggestions beyond a generation come from the distribution as it is; it moves whenever a population
-///   of results is there, whichever they are. Trials that fail rank last; ones that never return are not waited for.
-/// - Trials that a scheduler stopped rank after the others, by steps, then loss; one that it has paused for long is
-///   ranked by its last report. Learnt constraints come before losses (Deb 2000).
+/// - Asynchronous: suggestions beyond a generation come from the present distribution, which is updated whenever a
+///   population of results has arrived, whichever they are. Failed trials rank last. It does not wait for trials that
+///   never return.
+/// - Trials that a scheduler stopped rank after the others, by steps, then loss. A trial that has been paused for long
+///   is ranked by its last report. Learnt constraints come before losses (Deb 2000).
 struct CmaEs {
   static constexpr const char* type = "cma_es";
 

@@ -1,4 +1,4 @@
-// What searches where nobody says what.
+// The searcher that is used if the user names none.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0 {
 
-/// Auto, which need not be included for it.
+/// Returns Auto, without including its header here.
 AnySearcher default_searcher();
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// The parts of a sweep's file, one function for each.
+// The parts of a sweep's file, one function per part.
 #pragma once
 
 #include <hypertune/config/kubernetes.hpp>
@@ -44,7 +44,7 @@ inline int at_least(const Node& node, int least) {
   return value;
 }
 
-/// A metric that a command reports. `node`: where it is named.
+/// Checks the name of a metric that a command reports. `node`: where it is named.
 inline void command_metric(const Node& node, const std::string& name) {
   if (const auto why = reserved_in_report_lines(name); !why.empty()) node.fail("{}", why);
 }
@@ -82,7 +82,7 @@ inline Workers workers_from_yaml(const Node& node) {
   return workers;
 }
 
-/// workers: {…, plan: {0: 2, 30: 4, 60: 8}}: from so many steps on so many workers.
+/// workers: {…, plan: {0: 2, 30: 4, 60: 8}}: the number of workers from each number of steps on.
 inline std::function<int(const RunningGroup&)> worker_plan_from_yaml(const Node& node, const Workers& workers) {
   if (!node.is_map()) node.fail("'{}' must map steps to workers: {{0: 2, 30: 4}}", node.path());
   std::map<int, int> plan;
@@ -240,8 +240,8 @@ inline TrialSpec trial_from_yaml(const Node& node) {
   return trial;
 }
 
-/// Where expressions read the output, each metric that something hangs on needs one: it can arrive in no other way that
-/// belongs to the same step. `node`: where `metric` is named.
+/// If `trial.metrics` has expressions, every metric that the sweep uses needs one: there is no other way to report it
+/// for the same step. `node`: where `metric` is named.
 inline void require_expression(const Node& node, const TrialSpec& trial, const std::string& metric) {
   if (trial.metrics.empty() || trial.metrics.contains(metric)) return;
   words known;
@@ -257,7 +257,7 @@ inline void refuse_simulated(const Node& node, const std::string& type) {
         "takes its own time. For runs that decide the same each time write 'ordered: true'");
 }
 
-/// Those whose workers come and go with the queue of trials; false: it is none of them.
+/// Reads the executors whose workers are requested as the queue of trials needs them. False: it is none of these.
 inline bool elastic_from_yaml(const Node& node, ExecutorSpec& executor) {
   if (executor.type == "slurm")
     executor.slurm = slurm_from_yaml(node);
@@ -301,7 +301,7 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
   return executor;
 }
 
-/// A logger that has options: {type: prometheus, file: …}, {type: mlflow, uri: …}.
+/// A logger with options: {type: prometheus, file: …}, {type: mlflow, uri: …}.
 inline std::string logger_with_options(const Node& item, Options& options, std::vector<MlflowOptions>& mlflow) {
   static const words known{"prometheus", "mlflow"};
   const auto type = item.find("type");
@@ -325,7 +325,7 @@ inline std::string logger_with_options(const Node& item, Options& options, std::
   return name;
 }
 
-/// loggers: [tensorboard, jsonl, csv, {type: mlflow, …}]: what else is written while it runs.
+/// loggers: [tensorboard, jsonl, csv, {type: mlflow, …}]: further outputs of the run.
 inline void loggers_from_yaml(const Node& node, bool study, Options& options, std::vector<MlflowOptions>& mlflow) {
   static const words known{"tensorboard", "jsonl", "csv"};
   std::vector<std::string> seen;

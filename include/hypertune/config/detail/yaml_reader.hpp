@@ -1,4 +1,4 @@
-// From yaml-cpp's events to nodes with places.
+// Builds nodes with file positions from yaml-cpp's events.
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
@@ -26,7 +26,7 @@
 namespace hypertune::inline v0 {
 namespace detail {
 
-/// Builds the tree. An alias shares its anchor's value, so that it costs no memory; what it would expand to is counted.
+/// Builds the tree. An alias shares its anchor's value, so that it costs no memory; its expanded size is counted.
 class YamlBuilder final : public YAML::EventHandler {
  public:
   static constexpr std::size_t max_depth = 64;
@@ -74,7 +74,7 @@ class YamlBuilder final : public YAML::EventHandler {
     YAML::anchor_t anchor;
     YAML::Mark mark;
     std::size_t values = 1;  // with aliases expanded
-    bool key_next = false;   // a map waits for a key
+    bool key_next = false;   // in a map: the next scalar is a key
     std::set<std::string> seen;
   };
   struct Anchored {
@@ -129,7 +129,7 @@ class YamlBuilder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Anchored> anchors_;
 };
 
-/// yaml-cpp takes byte 4 for the end of the text and passes malformed UTF-8 on: neither gets as far as that.
+/// yaml-cpp takes byte 4 for the end of the text and does not reject malformed UTF-8, so both are refused here.
 inline void check_bytes(std::string_view text, const std::string& name) {
   int line = 1;
   while (!text.empty()) {
@@ -175,7 +175,7 @@ inline Node load_yaml_file(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   if (!stream) fail(Errc::input, "{}: cannot be read: check the path and its permissions", file.string());
   std::string text(1 << 20, '\0');
-  text.resize(text.size() + 1);  // one more than is allowed
+  text.resize(text.size() + 1);  // one byte more than is allowed
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (stream.bad()) fail(Errc::input, "{}: reading it failed", file.string());
   text.resize(static_cast<std::size_t>(stream.gcount()));

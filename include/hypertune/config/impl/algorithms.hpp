@@ -1,4 +1,4 @@
-// search: and schedule: of a sweep: every algorithm by its name and its options.
+// The `search:` and `schedule:` keys of a sweep: every algorithm by its name, with its options.
 #pragma once
 
 #include <hypertune/config/algorithms.hpp>
@@ -41,12 +41,12 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-// {type: asha, max_steps: 81}, or just: asha
+// {type: asha, max_steps: 81}, or only: asha
 inline std::string algorithm_type(const Node& node) {
   return node.is_map() ? node["type"].as<std::string>() : node.as<std::string>();
 }
 
-/// What every searcher takes besides its own options.
+/// The options that every searcher takes besides its own.
 struct SearcherWrapping {
   static constexpr const char* type = "search";
   int repeat = 1;
@@ -64,7 +64,7 @@ struct SearcherWrapping {
   }
 };
 
-/// What a replay needs besides Replay's own options.
+/// The options of a replay besides those of Replay.
 struct ReplaySource {
   static constexpr const char* type = "replay";
   std::filesystem::path from;
@@ -86,7 +86,7 @@ struct AlgorithmKind {
 using SearcherKind = AlgorithmKind<AnySearcher, SearcherWrapping>;
 using SchedulerKind = AlgorithmKind<AnyScheduler>;
 
-/// `Options`: those of `Algorithm`, or of what belongs to it.
+/// `Options`: those of `Algorithm` itself, or of another type that belongs to it.
 template <class Algorithm, class Options = Algorithm>
 constexpr SearcherKind searcher_kind(std::string_view type = Algorithm::type) {
   return {type, [] { return options_of(Options{}); },

@@ -114,7 +114,7 @@ HYPERTUNE_YAML_INLINE const Keys& slurm_keys() {
              key("workers", worker_count_shape(), "as many as the queue of trials asks for, within these", "1..8")},
         options_of(SlurmOptions{}),
         Keys{key("transfer", shape::map(transfer_keys()), "how checkpoints travel. `direct` needs `network` here")});
-    for (auto& one : all)  // also as Slurm writes it
+    for (auto& one : all)  // also accepts Slurm's notation
       if (one.name == "time") one.shape = shape::text("^([0-9]+-)?[0-9]+(:[0-9]+){0,2}$|^([0-9.]+ *(d|h|m|s|ms)? *)+$");
     return all;
   }();

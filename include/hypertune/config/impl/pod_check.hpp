@@ -1,4 +1,4 @@
-// What keys a pod has.
+// The keys of a pod.
 #pragma once
 
 #include <hypertune/config/executor_keys.hpp>
@@ -14,7 +14,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Of the core API, v1.34.
+/// The keys of PodSpec in the core API, v1.34.
 inline const std::vector<std::string_view>& keys_of_pods() {
   static const std::vector<std::string_view> keys{"activeDeadlineSeconds",
                                                   "affinity",

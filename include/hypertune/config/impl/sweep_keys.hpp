@@ -137,7 +137,7 @@ HYPERTUNE_YAML_INLINE const Keys& known_keys() {
   return keys;
 }
 
-/// A name alone, or a map with `type` and the options of that algorithm.
+/// An algorithm: its name alone, or a map with `type` and the options of that algorithm.
 inline Shape algorithm_shape(const std::vector<AlgorithmInfo>& known, std::string_view common, bool search) {
   std::vector<std::string> names;
   std::vector<std::pair<std::string, Keys>> variants;

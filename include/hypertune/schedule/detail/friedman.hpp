@@ -1,4 +1,4 @@
-// Whether one of several series is worse than the best of them, block by block.
+// Tests whether one of several paired series is worse than the best of them.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -12,11 +12,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Friedman's test by ranks with Conover's comparison after it (W. J. Conover, "Practical Nonparametric Statistics",
-/// 3rd edition 1999, section 5.8), as F-Race uses them: the probability of results as these if series `judged` were as
-/// good as the one with the least sum of ranks, given that any differ; the larger one of both tests'. `series`: three
-/// or more, of equal length, one value per block, less is better. 1 where `judged` is the best. Values are compared
-/// within a block alone, so that blocks need no scale in common; infinite ones are fine.
+/// Friedman's test by ranks, followed by Conover's comparison (W. J. Conover, "Practical Nonparametric Statistics", 3rd
+/// edition 1999, section 5.8), as in F-Race. Returns the larger p-value of the two: the probability of such results if
+/// series `judged` were as good as the one with the least sum of ranks. `series`: three or more, of equal length, one
+/// value per block, less is better. Returns 1 if `judged` is the best. Values are compared only within a block, so that
+/// blocks need no common scale; infinite values are allowed.
 double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged);
 
 }  // namespace hypertune::inline v0::detail

@@ -1,4 +1,4 @@
-// Whether one series is larger than another one, pair by pair.
+// Tests whether one series is larger than another one, pair by pair.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -21,12 +21,13 @@ inline double student_upper(double t, double degrees) {
   return t > 0 ? tail : 1 - tail;
 }
 
-/// The probability of differences with such a mean, or a larger one, if their true mean were 0: the paired t-test, one
-/// sided. Without any spread: 0 or 1.
+/// The p-value of the one-sided paired t-test: the probability of differences with this mean, or a larger one, if the
+/// true mean were 0. If all differences are equal: 0 or 1.
 double paired_t_test(std::span<const double> differences);
 
-/// The same by ranks (Wilcoxon's signed-rank test), which asks for no scale that instances have in common. Exact up to
-/// 25 differences without ties, else normal with corrections for ties and continuity. Equal pairs say nothing.
+/// The p-value by ranks (Wilcoxon's signed-rank test), which depends less on the scales of the instances. Exact up to
+/// 25 differences without ties, else a normal approximation with corrections for ties and continuity. Equal pairs are
+/// ignored.
 double signed_rank_test(std::span<const double> differences);
 
 }  // namespace hypertune::inline v0::detail

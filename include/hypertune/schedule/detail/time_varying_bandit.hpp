@@ -1,4 +1,4 @@
-// TimeVaryingBandit: what an interval of training brings, as a function of the configuration and of time.
+// TimeVaryingBandit: models the gain of an interval of training over configurations and time.
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
@@ -25,11 +25,11 @@ class TimeVaryingBandit {
 
   bool sound() const { return factor_.has_value(); }
 
-  /// A member that trains at `x` now: what it will bring is not known, but it will say something about the points
-  /// around it (the batch of GP-BUCB: variances shrink, means stay).
+  /// Adds a member that trains at `x` now. Its gain is unknown, but it lowers the variance around it (the batch of
+  /// GP-BUCB: variances shrink, means stay).
   void pending(const std::vector<double>& x, double time);
 
-  /// Upper confidence bound of the gain at `x`.
+  /// The upper confidence bound of the gain at `x`: mean + width * standard deviation.
   double bound(const std::vector<double>& x, double time, double width) const;
 
  private:

@@ -10,7 +10,7 @@ HYPERTUNE_INLINE bool StoppingLadder::survives(std::size_t& next, int steps, dou
     Rung& rung = rungs_[next];
     rung.losses.add(loss, (rung.losses.size() + 1) / reduction);
     if (std::isfinite(loss)) rung.has_finite = true;
-    if (rung.losses.quota() == 0) continue;  // too few to compare with
+    if (rung.losses.quota() == 0) continue;  // too few trials to compare with
     const bool hopeless = loss == worst_loss && rung.has_finite;
     if (hopeless || loss > rung.losses.boundary()) return false;
   }
@@ -133,7 +133,7 @@ HYPERTUNE_INLINE Choice Asha::choose_next(const Pool& pool) {
   prepare();
   if (promotion) {
     const std::size_t rungs = state_.promoting.front().steps().size();
-    for (std::size_t height = rungs; height-- > 0;)  // bracket b's rung k stands as high as the first one's rung k + b
+    for (std::size_t height = rungs; height-- > 0;)  // rung k of bracket b has the steps of rung k + b of the first
       for (std::size_t b = 0; b < state_.promoting.size() && b <= height; ++b)
         if (const auto trial = state_.promoting[b].promotable(height - b)) return Choice::resume(*trial);
   }
@@ -158,8 +158,7 @@ HYPERTUNE_INLINE std::string Asha::why(TrialId trial, const LossText& losses) co
 HYPERTUNE_INLINE void Asha::prepare() {
   if (state_.ready) return;
   double total = 0;
-  double size =
-      1;  // of Hyperband's bracket relative to the first: 1/reduction_factor per rung fewer, and budget to spare
+  double size = 1;  // of a bracket relative to the first: 1/reduction_factor per rung fewer, at an equal budget
   const auto levels = static_cast<double>(detail::rung_steps(grace_period, max_steps, reduction_factor).size()) + 1;
   std::int64_t first = grace_period;
   for (int b = 0; b < brackets && (b == 0 || first < max_steps);
@@ -178,7 +177,8 @@ HYPERTUNE_INLINE void Asha::prepare() {
 
 HYPERTUNE_INLINE std::size_t Asha::bracket_of(TrialId trial) const {
   if (state_.shares.size() == 1) return 0;
-  // Multiples of the golden ratio fill the unit interval evenly: any run of trials is shared out in proportion.
+  // Multiples of the golden ratio fill the unit interval evenly, so that any run of trials is distributed in
+  // proportion.
   constexpr double golden = 0.6180339887498949;
   const double x = static_cast<double>(trial) * golden;
   const double place = x - std::floor(x);

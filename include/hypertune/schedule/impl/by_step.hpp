@@ -1,5 +1,4 @@
-// One number per trial at each step, of all trials that have come so far, for schedulers that compare step by step:
-// definitions.
+// One number per trial at each step, of all trials seen so far, for schedulers that compare step by step: definitions.
 #pragma once
 
 #include <hypertune/schedule/by_step.hpp>

@@ -42,7 +42,7 @@ HYPERTUNE_INLINE Point explored(const SearchSpace& space, const Point& from, con
   for (int i = 0; i < tries; ++i) {
     std::vector<double> unit = space.to_unit(from);
     for (double& u : unit)
-      if (!is_active(u)) u = uniform01(rng);  // should it become active
+      if (!is_active(u)) u = uniform01(rng);  // in case it becomes active
     for (const std::size_t d : dimensions) {
       const bool anew = uniform01(rng) < resample;
       const double draw = uniform01(rng);

@@ -52,7 +52,7 @@ HYPERTUNE_INLINE Choice HyperSched::choose_next(const Pool& pool) const {
     if (const auto trial = promotable()) return Choice::resume(*trial);
     return Choice::start_new();
   }
-  // The best one first; there is nothing else to spend the rest of the time on.
+  // No new trial may start any more: the paused ones continue, the best first.
   return paused_.empty() ? Choice::wait() : Choice::resume(paused_.begin()->second);
 }
 

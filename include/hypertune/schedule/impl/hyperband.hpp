@@ -9,7 +9,7 @@ HYPERTUNE_INLINE std::vector<std::vector<BracketRung>> hyperband_brackets(int ma
   if (max_steps < 1) fail(Errc::usage, "hyperband: max_steps is {}, but must be at least 1", max_steps);
   if (reduction_factor < 2)
     fail(Errc::usage, "hyperband: reduction_factor is {}, but must be at least 2", reduction_factor);
-  std::vector<std::int64_t> powers{1};  // of reduction_factor, up to max_steps: whole numbers, as logarithms round
+  std::vector<std::int64_t> powers{1};  // of reduction_factor, up to max_steps; integers, as logarithms round
   while (powers.back() * reduction_factor <= max_steps) powers.push_back(powers.back() * reduction_factor);
   const auto levels = static_cast<std::int64_t>(powers.size());
   std::vector<std::vector<BracketRung>> brackets;
@@ -44,7 +44,7 @@ HYPERTUNE_INLINE void HyperBandState::create(TrialId trial) {
 
 HYPERTUNE_INLINE Decision HyperBandState::report(TrialId trial, int steps, double loss) {
   if (!places_.contains(trial)) {
-    if (trial <= newest_) return Decision::stop;  // it has ended already
+    if (trial <= newest_) return Decision::stop;  // the trial has ended
     create(trial);
   }
   Place& place = places_.at(trial);
@@ -64,7 +64,7 @@ HYPERTUNE_INLINE void HyperBandState::resume(TrialId trial) {
   const auto found = places_.find(trial);
   if (found == places_.end()) return;
   Place& place = found->second;
-  // Only when there are no more trials is one resumed from a bracket that is still open: that is what closes it.
+  // A trial of an open bracket is resumed only if there are no more trials; this closes the bracket.
   if (place.state == State::waiting) close(place.bracket);
   if (place.state == State::promoted) place.state = State::training;
 }
@@ -89,7 +89,7 @@ HYPERTUNE_INLINE Choice HyperBandState::choose(const Pool& pool) {
   while (!winners_.empty() && !still_promoted(winners_.front())) winners_.pop_front();
   if (!winners_.empty()) return Choice::resume(winners_.front().trial);
   if (pool.more_trials) return Choice::start_new();
-  // The last bracket stays short of trials: it goes on with those it has.
+  // There are no more trials for the last bracket: it continues with those it has.
   if (!brackets_.empty() && !brackets_.back().closed && brackets_.back().training == 0) {
     if (const auto trial = first_to_resume(brackets_.back())) return Choice::resume(*trial);
   }

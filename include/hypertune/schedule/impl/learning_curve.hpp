@@ -29,9 +29,9 @@ HYPERTUNE_INLINE double CurveEnsemble::below(double step, double target) const {
   const double n = static_cast<double>(count_);
   const double goal = target - first_;
   if (count_ == 0 || !std::isfinite(range) || !std::isfinite(goal)) return 0.5;
-  if (range <= 0) return goal > 0 ? 1 : 0;  // it has never moved
-  // In units of the range seen: level and amount are of that order, give or take a factor of `wide`; the noise is
-  // about a hundredth of it, until the values say otherwise.
+  if (range <= 0) return goal > 0 ? 1 : 0;  // the loss has never changed
+  // In units of the range seen: level and amount are of that order, within a factor of `wide`. The prior of the noise
+  // is about a hundredth of it.
   constexpr double wide = 10, shape = 1;
   const double noise = 0.01;
   const double prior = noise * noise / (wide * wide);  // precision of level and amount, relative to the noise

@@ -40,7 +40,8 @@ HYPERTUNE_INLINE bool among_first(const std::vector<LossVector>& points, std::si
     const auto beaten_in = [&](const std::vector<std::size_t>& front) {
       return std::any_of(front.rbegin(), front.rend(), [&](std::size_t j) { return dominates(points[j], points[i]); });
     };
-    // All that beats a member of a front is in the fronts before it: the first free one is found by halving.
+    // If a point is dominated by a member of a front, it is also dominated in all earlier fronts: so search by
+    // bisection.
     const auto free = std::partition_point(fronts.begin(), fronts.end(), beaten_in);
     const auto place = static_cast<std::size_t>(free - fronts.begin());
     if (place == fronts.size()) fronts.emplace_back();
@@ -131,12 +132,12 @@ HYPERTUNE_INLINE bool MoAsha::enter(Rung& rung, const detail::LossVector& losses
     rung.oldest = (rung.oldest + 1) % rung.losses.size();
   }
   const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(reduction_factor);
-  if (quota == 0) return true;  // too few to compare with
+  if (quota == 0) return true;  // too few trials to compare with
   const auto finite = [](const detail::LossVector& v) {
     return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
   };
   if (!finite(losses)) return std::none_of(rung.losses.begin(), rung.losses.end(), finite);
-  // Equals are not told apart: all stand where the first of them does.
+  // Trials with equal losses are treated alike: all rank as the first of them.
   const auto first = std::find(rung.losses.begin(), rung.losses.end(), losses);
   return detail::among_first(rung.losses, static_cast<std::size_t>(first - rung.losses.begin()), quota);
 }

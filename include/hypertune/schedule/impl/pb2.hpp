@@ -63,7 +63,7 @@ HYPERTUNE_INLINE Point Pb2::explored(TrialId trial, const detail::PopulationArri
   const double time = time_of(donor.steps) + 1;
   for (const auto& [other, member] : state_.members())
     if (other != trial && !member.paused) bandit.pending(cube(member.point), time_of(member.steps) + 1);
-  // Draws from all of the cube, then around the best of them, closer and closer.
+  // First draws from the whole cube, then ever closer around the best draw.
   Point best = base;
   std::vector<double> x(dimensions_.size()), centre = cube(base);
   double highest = bandit.bound(centre, time, width), radius = 1;
@@ -77,7 +77,7 @@ HYPERTUNE_INLINE Point Pb2::explored(TrialId trial, const detail::PopulationArri
       }
       auto point = placed(base, x, rng);
       if (!point) continue;
-      const auto at = cube(*point);  // a lattice moves it
+      const auto at = cube(*point);  // the point's own coordinates: a lattice may have moved it
       const double bound = bandit.bound(at, time, width);
       if (!(bound > highest)) continue;
       highest = bound;

@@ -74,7 +74,7 @@ HYPERTUNE_INLINE std::optional<TrialId> Population::truncation(TrialId trial, do
   const PopulationMember& member = (*this)[trial];
   const auto ranked = ranking(trial);
   if (ranked.size() < 2 || !held(member.mark, donors_of(quantile))) return std::nullopt;
-  // Those that are about to come count as well: the first ones are judged as strictly as the last.
+  // Members that are about to arrive count as well, so that early members are judged as strictly as late ones.
   const auto part = std::clamp<std::size_t>(
       static_cast<std::size_t>(quantile * static_cast<double>(ranked.size() + close_behind(member))), 1,
       ranked.size() / 2);

@@ -24,7 +24,7 @@ HYPERTUNE_INLINE Decision Race::on_report(const Progress& progress) {
 HYPERTUNE_INLINE void Race::on_end(TrialId trial, TrialState state) {
   state_.running.erase(trial);
   if (trial != state_.best_trial || state != TrialState::failed) return;
-  // What failed in the end is no measure for others: the best of those under way takes its place.
+  // A trial that failed is no longer the reference: the best running one takes its place.
   state_.best = {};
   state_.best_trial = -1;
   std::vector<TrialId> others;
@@ -43,11 +43,11 @@ HYPERTUNE_INLINE std::string Race::why(TrialId, const LossText& losses) const {
 
 HYPERTUNE_INLINE void Race::take(Runner& runner, std::size_t steps, double loss) const {
   const std::size_t before = runner.values.size();
-  if (steps <= before) return;  // a repetition after a restart
+  if (steps <= before) return;  // reported again after a restart
   double value = loss == loss ? loss : worst_loss;
   if (reports == RaceReports::running_mean && value < worst_loss)
     value = (value * static_cast<double>(steps) - runner.sum) / static_cast<double>(steps - before);
-  if (value != value) value = worst_loss;  // it was infinite before
+  if (value != value) value = worst_loss;  // the sum was already infinite
   runner.values.resize(steps, value);
   runner.sum += value * static_cast<double>(steps - before);
   if (runner.sum != runner.sum) runner.sum = worst_loss;

@@ -1,4 +1,4 @@
-// Why a scheduler stopped a trial, in the user's words: definitions.
+// Why a scheduler stopped a trial, as text for users: definitions.
 #pragma once
 
 #include <hypertune/schedule/reason.hpp>

@@ -40,7 +40,7 @@ HYPERTUNE_INLINE void SuccessiveHalving::on_resume(TrialId trial) {
   const auto found = places_.find(trial);
   if (found == places_.end() || !found->second.waits) return;
   Round& round = rounds_[found->second.round];
-  if (!round.closed) {  // there are no more trials: the round is what it is
+  if (!round.closed) {  // there are no more trials: close the round with those it has
     round.closed = true;
     halve(round);
   }
@@ -66,7 +66,7 @@ HYPERTUNE_INLINE Choice SuccessiveHalving::choose_next(const Pool& pool) const {
   if (!losers_.empty()) return Choice::stop(*losers_.begin());
   if (!winners_.empty()) return Choice::resume(*winners_.begin());
   if (pool.more_trials) return Choice::start_new();
-  // The last round got fewer trials than it may have: it goes on with those once all have come.
+  // The last round has fewer trials than it may have: it continues when all of them have arrived.
   if (!rounds_.empty() && !rounds_.back().closed && rounds_.back().training == 0 && !rounds_.back().arrived.empty())
     return Choice::resume(std::min_element(rounds_.back().arrived.begin(), rounds_.back().arrived.end())->trial);
   return Choice::wait();

@@ -1,4 +1,4 @@
-// AskBudget: what a suggestion may cost, by what the trials cost.
+// AskBudget: limits the time of suggestions by the duration of the trials.
 #pragma once
 
 #include <hypertune/search/searcher.hpp>
@@ -9,11 +9,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Suggestions are made one after the other while trials run side by side: all of them together may take as long as all
-/// trials together do on the slots there are, and a single one not much longer than a trial. What counts are the
-/// durations that were recorded, and estimates of what the suggestions cost, never a clock: so a replay decides alike.
+/// Suggestions are made one after the other while trials run side by side. All suggestions together may take as long as
+/// all trials together on the available slots, and a single one at most 10 times the mean time per trial. Only recorded
+/// durations and estimated costs of suggestions are used, never a clock, so that a replay makes the same decisions.
 ///
-/// Nothing is limited as long as no duration is known, nor in a run of few trials, which is over in a second or two.
+/// There is no limit while no duration is known, nor in runs of up to `few` trials, which are over in a second or two.
 class AskBudget {
  public:
   static constexpr std::int64_t few = 500;  ///< trials
@@ -42,9 +42,9 @@ class AskBudget {
   Seconds given_ = 0, spent_ = 0;
 };
 
-/// About how long a suggestion takes on one core, in seconds.
+/// The approximate time of a suggestion on one core.
 inline Seconds gp_ask_seconds(std::size_t dimensions, std::size_t ended) {
-  if (ended < 6) return 2e-5;  // evenly over the space
+  if (ended < 6) return 2e-5;  // from the design that fills the space
   return 5e-4 * (2 + static_cast<double>(dimensions)) *
          (1 + static_cast<double>(std::min<std::size_t>(ended, 250)) / 60);
 }

@@ -1,4 +1,4 @@
-// AutoState: the searches that Auto shares trials out to.
+// AutoState: the searches between which Auto divides the trials.
 #pragma once
 
 #include <hypertune/random.hpp>
@@ -22,19 +22,19 @@
 
 namespace hypertune::inline v0::detail {
 
-/// See Auto.
+/// The state of Auto.
 struct AutoState {
   std::optional<AnySearcher> chosen_{};
-  std::optional<GaussianProcess> gp_{};  // instead of chosen_: this and …
-  std::optional<Tpe> tpe_{};             // … this
+  std::optional<GaussianProcess> gp_{};  // used instead of chosen_, together with …
+  std::optional<Tpe> tpe_{};             // … this, except that Auto may also use tpe_ alone
   std::optional<SearchSpace> space_{};
   SearchContext goal_{};
-  std::optional<GaussianProcess> other_{};     // for other minima
-  std::set<TrialId> others_{};                 // its trials that are under way
-  std::vector<std::vector<double>> minima_{};  // where a search has ended
+  std::optional<GaussianProcess> other_{};     // searches for other minima
+  std::set<TrialId> others_{};                 // its running trials
+  std::vector<std::vector<double>> minima_{};  // the minima found by searches so far
   std::size_t others_begun_ = 0;
   std::size_t started_ = 0, parallelism_ = 1;
-  std::map<TrialId, int> steps_{};  // that each trial has done, by what it reported
+  std::map<TrialId, int> steps_{};  // steps that each trial has reported
   detail::AskBudget budget_{};
   detail::Tried tried_{};
   bool finite_ = false;
@@ -49,7 +49,7 @@ struct AutoState {
   bool cheap() const { return chosen_ && chosen_->cheap(); }
 
   enum class Means : std::uint8_t { all, tpe, random };
-  /// What the next suggestion may be made by.
+  /// Which searchers the budget allows for the next suggestion.
   Means means() const {
     if (gp_ && budget_.affords(cost(Means::all))) return Means::all;
     return budget_.affords(cost(Means::tpe)) ? Means::tpe : Means::random;
@@ -57,17 +57,17 @@ struct AutoState {
   Seconds cost(Means by) const;
 
   enum class Turn : std::uint8_t { gp, tpe, found, other };
-  /// Whose turn the next trial is; `found`: the first one's or TPE's, once there is a minimum.
+  /// Which searcher the next trial comes from. `found`: the first one or TPE, once there is a minimum.
   Turn turn() const;
   GaussianProcess next_other() const;
   void begin_other();
-  /// Whether the search for other minima came to one that is known, or to the end of one that is worse.
+  /// Whether the search for other minima has reached a known one, or has finished with a worse one.
   bool done() const;
   bool known(const std::vector<double>& features) const;
   bool near(const std::vector<double>& a, const std::vector<double>& b) const;
 
-  /// Whether most trials did not come half as far as the one that came farthest. The newest ones do not count: they may
-  /// be on their way.
+  /// Whether most trials made less than half of the steps of the longest one. The newest trials do not count, as they
+  /// may still be running.
   bool cut_short() const;
 };
 

@@ -1,4 +1,4 @@
-// A distribution over the options of a category, learnt by rank.
+// A distribution over the options of a category, learnt from ranks.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace hypertune::inline v0::detail {
 
 /// A categorical distribution that follows the natural gradient of the weighted ranks: p += rate * sum of w_i (e_i - p)
-/// (as PBIL and, with one rate for all, CatCMA: Hamano et al., "CatCMA: Stochastic Optimization for Mixed-Category
-/// Problems", GECCO 2024). No option falls below a margin, so that none is lost by chance.
+/// (as in PBIL and, with one rate for all, CatCMA: Hamano et al., "CatCMA: Stochastic Optimization for Mixed-Category
+/// Problems", GECCO 2024). The probability of an option never falls below a margin, so that none is lost by chance.
 class CategoryDistribution {
  public:
   CategoryDistribution() = default;
@@ -38,7 +38,7 @@ class CategoryDistribution {
       probability_[k] = std::max(margin_, probability_[k] + rate * (gain[k] - total * probability_[k]));
       sum += probability_[k];
     }
-    // What the margins have added is taken from the others, in proportion to what they have above it.
+    // The probability that the margins added is taken from the others, in proportion to their excess over the margin.
     const double free = sum - margin_ * static_cast<double>(probability_.size());
     const double factor = (1 - margin_ * static_cast<double>(probability_.size())) / free;
     for (double& p : probability_) p = margin_ + (p - margin_) * factor;

@@ -52,15 +52,16 @@ struct CmaWeights {
   }
 };
 
-/// One sample as an update sees it.
+/// One sample of an update.
 struct CmaSample {
   const double* x;                        // coordinates
   double weight;                          // by rank; negative for the worse half
-  bool foreign;                           // not drawn from this very distribution
-  const unsigned char* counts = nullptr;  // by axis, whether the mean may follow it; null: it may follow all
+  bool foreign;                           // not drawn from the present distribution
+  const unsigned char* counts = nullptr;  // by axis: whether the sample moves the mean; null: all do
 };
 
-/// N(mean, sigma^2 S C S), where S is the diagonal of `stretch`, which keeps discrete axes from freezing.
+/// N(mean, sigma^2 S C S), where S is the diagonal matrix of `stretch`. It keeps the deviation of discrete axes from
+/// becoming too small.
 class CmaDistribution {
  public:
   void start(std::span<const double> mean, double sigma, std::size_t lambda, bool separable) {
@@ -91,10 +92,10 @@ class CmaDistribution {
   double deviation(std::size_t j) const {
     return sigma_ * stretch_[j] * std::sqrt(separable_ ? variance_[j] : covariance_(j, j));
   }
-  /// How far the mean's path still leads along axis j.
+  /// The length of the mean's evolution path along axis j.
   double drift(std::size_t j) const { return sigma_ * stretch_[j] * std::fabs(path_c_[j]); }
 
-  /// The sample that standard normal numbers `z` stand for.
+  /// The sample that belongs to the standard normal numbers `z`.
   void sample(const double* z, double* x) const {
     const std::size_t n = size();
     if (separable_) {
@@ -106,7 +107,7 @@ class CmaDistribution {
     for (std::size_t j = 0; j < n; ++j) x[j] = mean_[j] + sigma_ * stretch_[j] * x[j];
   }
 
-  /// One generation. Where rounding or infinities would end in nonsense nothing is changed, and false returned.
+  /// Makes one generation. If rounding or infinities would give an invalid result, changes nothing and returns false.
   bool update(std::span<const CmaSample> samples) {
     const std::size_t n = size();
     const double dimension = static_cast<double>(n);
@@ -120,8 +121,7 @@ class CmaDistribution {
       whiten(y, zs.row(i));
       double length = std::sqrt(dot(zs.row(i), zs.row(i), n));
       if (!std::isfinite(length)) return false;
-      // Solutions from elsewhere must not tear the distribution apart (Hansen, "Injecting External Solutions Into
-      // CMA-ES", 2011).
+      // Bounds the influence of solutions from elsewhere (Hansen, "Injecting External Solutions Into CMA-ES", 2011).
       const double most = std::sqrt(dimension) + 2 * dimension / (dimension + 2);
       if (s.foreign && length > most) {
         for (std::size_t j = 0; j < n; ++j) {
@@ -179,14 +179,14 @@ class CmaDistribution {
     const std::size_t n = size();
     for (std::size_t k = 0; k < n; ++k) z[k] = separable_ ? y[k] / scale_[k] : dot(axes_.row(k), y, n) / scale_[k];
   }
-  // From the basis of the axes back to the coordinates.
+  // Transforms from the basis of the axes back to the coordinates.
   void unwhiten(std::vector<double>& z) const {
     if (separable_) return;
     std::vector<double> out(z.size(), 0);
     for (std::size_t k = 0; k < z.size(); ++k) axpy(z[k], axes_.row(k), out.data(), z.size());
     z = std::move(out);
   }
-  // The square root of C; in many dimensions not after each generation, as it changes slowly there.
+  // Computes the square root of C. In many dimensions not after each generation, as it changes slowly there.
   void refresh() {
     const std::size_t n = size();
     if (separable_) {

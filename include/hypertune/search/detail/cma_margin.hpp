@@ -1,4 +1,4 @@
-// Margins: no option of a discrete axis may become so unlikely that it is never tried again.
+// Margins: the probability of an option of a discrete axis must not become so small that it is never tried again.
 #pragma once
 
 #include <hypertune/search/detail/cma_distribution.hpp>
@@ -11,14 +11,14 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Corrects mean and stretch of axis j, whose options meet at `edges` (rising, at least one), so that the options
-/// beside the mean's keep a probability of `margin` together (Hamano, Saito, Nomura, Shirakawa, "CMA-ES with Margin:
-/// Lower-Bounding Marginal Probability for Mixed-Integer Black-Box Optimization", GECCO 2022).
+/// Corrects mean and stretch of axis j, whose options are separated by `edges` (rising, at least one), so that the
+/// options other than the mean's keep a total probability of `margin` (Hamano, Saito, Nomura, Shirakawa, "CMA-ES with
+/// Margin: Lower-Bounding Marginal Probability for Mixed-Integer Black-Box Optimization", GECCO 2022).
 inline void keep_margin(CmaDistribution& distribution, std::size_t j, const std::vector<double>& edges, double margin) {
   double& mean = distribution.mean()[j];
   const double deviation = distribution.deviation(j);
-  const auto above = std::lower_bound(edges.begin(), edges.end(), mean);  // the mean's option ends here
-  if (above == edges.begin() || above == edges.end()) {                   // the first or the last one
+  const auto above = std::lower_bound(edges.begin(), edges.end(), mean);  // upper edge of the mean's option
+  if (above == edges.begin() || above == edges.end()) {                   // the first or the last option
     const double edge = above == edges.end() ? edges.back() : edges.front();
     const double most = normal_quantile(1 - margin) * deviation;
     mean = edge + std::clamp(mean - edge, -most, most);

@@ -1,5 +1,5 @@
-// CMA-ES between questions and answers: which trial belongs to which generation, when the distribution moves, when the
-// search starts anew.
+// The state of CMA-ES between suggestions and observations: which trial belongs to which generation, when the
+// distribution is updated, when the search restarts.
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
@@ -47,15 +47,15 @@ class CmaState {
     if (options.population > 0) {
       least_ = static_cast<std::size_t>(options.population);
     } else {
-      // Two thirds of the tutorial's default: with the best one kept, that is faster in the few hundred trials that
-      // tuning has, and restarts make up for it where there are more.
+      // Two thirds of the tutorial's default. As the best one is kept, that is faster in the few hundred trials that
+      // tuning has, and restarts compensate for it in longer runs.
       const double usual = 4 + std::floor(3 * std::log(static_cast<double>(std::max<std::size_t>(genes_.size(), 1))));
       least_ = static_cast<std::size_t>(0.7 * usual);
       const auto parallel = static_cast<std::size_t>(std::max(goal.parallelism, 1));
       least_ = std::max(least_, std::min(parallel, samples > 0 ? samples / 10 : 4 * least_));
     }
     least_ = std::max<std::size_t>(least_, 4);
-    // To learn all correlations takes in the order of n^2 trials.
+    // Learning all correlations takes on the order of n^2 trials.
     separable_ =
         options.shape == CmaShape::separable ||
         (options.shape == CmaShape::automatic && (n > 100 || (n > 8 && (samples > 0 ? samples < 3 * n * n : n > 40))));
@@ -65,7 +65,7 @@ class CmaState {
     sigma_ = first_sigma();
   }
 
-  /// It samples its distribution: where that has nothing new near, a point comes again, until all have been tried.
+  /// Samples from the distribution. If there is nothing new near it a point may repeat, until all have been tried.
   Suggestion suggest(const Ask& ask) const {
     Point point = draw(ask.trial).point;
     if (genes_.countable() && tried_.contains(point) && tried_.all()) return Suggestion::exhausted();
@@ -104,12 +104,12 @@ class CmaState {
   struct Candidate {
     std::vector<double> genome{};         // before it was rounded to the options of the space
     std::vector<unsigned char> counts{};  // by axis, then by category: whether it is active
-    std::uint64_t generation = 0;         // of the distribution it was drawn from; 0: none
+    std::uint64_t generation = 0;         // of the distribution that it was drawn from; 0: none
   };
   struct Pending {
     Candidate candidate;
     std::optional<Fitness> last;  // of its last report
-    std::uint64_t reported = 0;   // how many trials had started then
+    std::uint64_t reported = 0;   // number of started trials at that time
   };
   struct Result {
     Candidate candidate;
@@ -118,21 +118,21 @@ class CmaState {
   struct Drawn {
     std::vector<double> genome;
     Point point;
-    bool own = true;  // from the distribution
+    bool own = true;  // drawn from the distribution
   };
 
-  // 0.13 of the range: a third less than the usual 0.2, as the first mean is not the middle but the best of a design.
+  // 0.13 of the range: a third less than the usual 0.2, as the first mean is the best of a design and not the middle.
   double first_sigma() const { return options_.sigma > 0 ? options_.sigma : 0.13; }
 
-  // What trial number `trial` is given in this state. Its numbers come from a generator of its own, so that started()
-  // can draw them again: what a sample was before rounding is more than the point tells.
+  // The suggestion for `trial` in this state. It has a random number generator of its own, so that started() can draw
+  // it again: the sample before rounding cannot be recovered from the point.
   Drawn draw(TrialId trial) const {
     constexpr int tries = 100, tries_for_new = 40;
     Rng rng = derived_rng(goal_.seed, {static_cast<std::uint64_t>(trial), 0x636d61U});
     Drawn drawn{genes_.blank(), {}};
     int known = 0;
     for (int i = 0; i < tries; ++i) {
-      // Where the neighbourhood of the distribution has been tried in full, anything new is better than a repetition.
+      // If the neighbourhood of the distribution has been tried in full, any new point is better than a repetition.
       drawn.own = !designing_ && !(known > tries_for_new / 2 && known <= tries_for_new);
       if (drawn.own)
         sample(rng, drawn.genome);
@@ -146,7 +146,7 @@ class CmaState {
       }
       return drawn;
     }
-    // Hardly anything here meets the constraints: half-way, and half of that, to the best that does.
+    // Hardly anything here meets the constraints: move half-way to the best feasible point, repeatedly.
     if (best_ && !designing_) {
       for (int i = 0; i < 20; ++i) {
         for (const Gene& gene : genes_) {
@@ -166,12 +166,13 @@ class CmaState {
     return drawn;
   }
 
-  // Out of bounds: a few tries within, then reflection, which moves a sample least and leaves no heap on the bound
-  // (Biedrzycki, "Handling bound constraints in CMA-ES: An experimental study", 2020). Discrete axes need no bounds.
+  // Samples out of bounds: a few more draws, then reflection, which changes a sample least and does not accumulate
+  // samples on the bound (Biedrzycki, "Handling bound constraints in CMA-ES: An experimental study", 2020). Discrete
+  // axes need no bounds.
   void sample(Rng& rng, std::vector<double>& genome) const {
     const std::size_t n = axes_.size();
     std::vector<double> z(n), x(n);
-    const int tries = n <= 30 ? 10 : 1;  // in many dimensions some are always out
+    const int tries = n <= 30 ? 10 : 1;  // in many dimensions some coordinate is always outside
     for (int i = 0; i < tries; ++i) {
       for (double& one : z) one = normal_quantile(std::max(uniform01(rng), 0x1p-60));
       distribution_.sample(z.data(), x.data());
@@ -198,7 +199,7 @@ class CmaState {
       Drawn drawn = draw(trial);
       if (same_point(drawn.point, point))
         return {.genome = std::move(drawn.genome), .generation = drawn.own ? generation_ : 0};
-    } catch (const Error&) {  // no draw meets the constraints, but this point is there
+    } catch (const Error&) {  // no draw meets the constraints, although this point does
     }
     Candidate foreign{.genome = genes_.genome(point)};
     for (double& x : foreign.genome)
@@ -210,7 +211,7 @@ class CmaState {
     return foreign;
   }
 
-  // A trial that a scheduler has paused may never end: after so many others its last report stands for it.
+  // A trial that a scheduler has paused may never end: after some number of further trials its last report counts.
   void take_stale() {
     const std::uint64_t patience = 2 * population_ + 4 * static_cast<std::uint64_t>(std::max(goal_.parallelism, 1));
     while (!reports_.empty() && reports_.front().first + patience < started_) {
@@ -246,7 +247,7 @@ class CmaState {
     if (batch_.front().fitness.loss() < worst_loss) elite_ = batch_.front();
   }
 
-  // The distribution begins around the better third of the design.
+  // Starts the distribution around the better third of the design.
   void begin() {
     rank();
     std::size_t top = 0;
@@ -276,7 +277,7 @@ class CmaState {
     hopeless_ = 0;
   }
 
-  // The weights of the ranked batch, where equally good ones have equal weights.
+  // The weights of the ranked batch; equally good members get equal weights.
   std::vector<double> tied(std::vector<double> weights) const {
     for (std::size_t i = 0; i < batch_.size();) {
       double sum = weights[i];
@@ -299,7 +300,7 @@ class CmaState {
   }
 
   void evolve() {
-    // The best one before stands in again for a few generations, not for ever: with noise it may have had luck.
+    // The previous best enters again for a few generations only, as with noise it may have been luck.
     if (elite_ && elite_->candidate.generation + 3 >= generation_) batch_.push_back(*elite_);
     rank();
     keep_elite();
@@ -322,7 +323,7 @@ class CmaState {
       samples.push_back({xs.row(i), weights[i], candidate.generation != generation_, candidate.counts.data()});
     }
     distribution_.update(samples);
-    // On a plateau larger steps are what finds its end.
+    // Larger steps are needed to leave a plateau.
     if (!fitter(batch_.front().fitness, batch_[batch_.size() * 7 / 10].fitness))
       distribution_.sigma() *= std::exp(0.2 + distribution_.weights().cs / distribution_.weights().damping);
     distribution_.sigma() = std::min(distribution_.sigma(), 1.0);
@@ -344,7 +345,7 @@ class CmaState {
     hopeless_ = best < worst_loss ? 0 : hopeless_ + 1;
   }
   bool converged() const {
-    if (hopeless_ >= 3) return true;  // no result at all: elsewhere there may be some
+    if (hopeless_ >= 3) return true;  // no finite loss at all: there may be some elsewhere
     const auto [least, most] = std::minmax_element(history_.begin(), history_.end());
     if (history_.size() >= window() && *most - *least <= 1e-9 * spread_) return true;
     if (axes_.empty()) return false;
@@ -381,16 +382,16 @@ class CmaState {
   StartingDesign design_;
   SearchContext goal_;
   CmaOptions options_;
-  std::vector<std::size_t> axes_, categories_;  // which genes
+  std::vector<std::size_t> axes_, categories_;  // indices of genes
   CmaDistribution distribution_;
   std::vector<CategoryDistribution> options_of_;  // by category
-  std::size_t least_ = 4, large_ = 4;             // populations: the first one, the largest so far
+  std::size_t least_ = 4, large_ = 4;             // populations: the first, the largest so far
   std::size_t population_ = 4, design_size_ = 12;
   double sigma_ = 0.13;
   bool separable_ = false;
-  bool designing_ = true;         // the first points of a search; then generations of the distribution
-  std::uint64_t generation_ = 0;  // of all searches
-  std::uint64_t started_ = 0;     // trials
+  bool designing_ = true;         // still in the initial design of a search
+  std::uint64_t generation_ = 0;  // counted over all searches
+  std::uint64_t started_ = 0;     // number of started trials
   std::unordered_map<TrialId, Pending> pending_;
   std::deque<std::pair<std::uint64_t, TrialId>> reports_;
   std::vector<Result> batch_;  // results since the last update

@@ -1,4 +1,4 @@
-// A population per fidelity, fed by the rungs of HyperBand.
+// DEHB: one population per fidelity, fed by the rungs of HyperBand.
 #pragma once
 
 #include <hypertune/schedule/hyperband.hpp>
@@ -30,7 +30,7 @@ class DehbState {
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
     for (const auto& bracket : hyperband_brackets(options.max, options.reduction)) {
       starts_.push_back({bracket.front().trials, bracket.front().steps});
-      for (const BracketRung& rung : bracket) {  // a population has room for the most trials that any bracket brings
+      for (const BracketRung& rung : bracket) {  // a population has room for the trials of any bracket
         auto at = std::find_if(levels_.begin(), levels_.end(), [&](const Level& l) { return l.steps == rung.steps; });
         if (at == levels_.end()) at = levels_.insert(levels_.end(), Level{.steps = rung.steps});
         at->room = std::max(at->room, static_cast<std::size_t>(std::max<std::int64_t>(rung.trials, 4)));
@@ -65,12 +65,12 @@ class DehbState {
     if (found == pending_.end()) return;
     Pending& trial = found->second;
     Fitness fitness(o);
-    fitness.stopped = false;  // within a level all have had the same steps
+    fitness.stopped = false;  // within a level all trials have made the same steps
     fitness.steps = 0;
     for (; trial.next < levels_.size() && levels_[trial.next].steps <= o.steps; ++trial.next)
       if (!fitness.failed) enter(levels_[trial.next], {o.trial, trial.genome, fitness});
     if (o.kind == Observation::Kind::ended) {
-      // A trial that ended before the first rung still says something there.
+      // A trial that ended before the first rung still counts there.
       if (trial.next == 0 && !fitness.failed) enter(levels_.front(), {o.trial, std::move(trial.genome), fitness});
       pending_.erase(found);
     }
@@ -88,10 +88,11 @@ class DehbState {
   };
   struct Pending {
     std::vector<double> genome;
-    std::size_t next = 0;  // the level it has not come to yet
+    std::size_t next = 0;  // the next level that it will reach
   };
 
-  // HyperBand fills its brackets in the order of creation, so that the count says where the next trial starts.
+  // HyperBand fills its brackets in the order of creation, so that the number of trials tells where the next one
+  // starts.
   std::size_t level_of_next() const {
     std::int64_t round = 0, k = started_;
     for (const Start& s : starts_) round += s.trials;
@@ -102,7 +103,7 @@ class DehbState {
         std::find_if(levels_.begin(), levels_.end(), [&](const Level& l) { return l.steps == starts_[bracket].steps; });
     return static_cast<std::size_t>(at - levels_.begin());
   }
-  // The level's own members; the best of the levels below while it has too few.
+  // The level's own members and, while they are too few, the best of the levels below.
   std::vector<const Individual*> pool(std::size_t level) const {
     std::vector<const Individual*> parents;
     for (std::size_t l = level + 1; l-- > 0;) {

@@ -11,8 +11,9 @@
 namespace hypertune::inline v0::detail {
 
 /// A child of `target` and the mutant r1 + weight * (r2 - r3) of three different members of `parents` (4 or more, or at
-/// least 3 besides the target): each gene is the mutant's with probability `crossover`, one at least is. What leaves
-/// [0, 1] is drawn anew there. A category is r1's, or anything where r2 and r3 differ and chance says so.
+/// least 3 besides the target). Each gene is the mutant's with probability `crossover`, and at least one is. A value
+/// outside [0, 1] is drawn anew there. A category is that of r1; if r2 and r3 differ it is, with probability `weight`,
+/// a random one.
 inline void differential_child(const Genes& genes, const std::vector<const Individual*>& parents,
                                const Individual& target, double weight, double crossover, Rng& rng,
                                std::vector<double>& child) {
@@ -28,7 +29,7 @@ inline void differential_child(const Genes& genes, const std::vector<const Indiv
     const Gene& gene = genes[g];
     double own = target.genome[gene.dimension];
     double x[3];
-    for (std::size_t k = 0; k < 3; ++k) {  // where a parent has no such parameter, another one stands in
+    for (std::size_t k = 0; k < 3; ++k) {  // if a parameter is inactive in a parent, use the target's value
       x[k] = r[k]->genome[gene.dimension];
       if (!is_active(x[k])) x[k] = is_active(own) ? own : uniform01(rng);
     }

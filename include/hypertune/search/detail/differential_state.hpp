@@ -1,4 +1,4 @@
-// What DifferentialEvolution knows.
+// The state of DifferentialEvolution.
 #pragma once
 
 #include <hypertune/search/detail/differential.hpp>
@@ -23,7 +23,7 @@ struct DifferentialOptions {
   double weight = 0.5, crossover = 0.5;
 };
 
-/// Members in places; a result that is as good as the member in its place takes it.
+/// Members at fixed places. A result that is at least as good as the member at its place replaces it.
 class DifferentialState {
  public:
   DifferentialState() = default;

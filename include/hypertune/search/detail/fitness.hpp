@@ -1,4 +1,4 @@
-// How a trial's outcome compares with another's, for searchers that rank.
+// Compares the outcomes of trials, for searchers that rank.
 #pragma once
 
 #include <hypertune/search/searcher.hpp>
@@ -11,10 +11,9 @@
 
 namespace hypertune::inline v0::detail {
 
-/// What a population-based searcher keeps of a trial's outcome. Trials that failed are the worst; then those that
-/// violate learnt constraints, by how much in all (Deb 2000; an unknown one counts as infinitely violated); then those
-/// that a scheduler stopped, the more steps the better (as in BOHB: it was the later rung that found them wanting);
-/// then the losses decide.
+/// A trial's outcome as a population-based searcher keeps it. Failed trials are the worst; then those that violate
+/// learnt constraints, by the total violation (Deb 2000; an unknown one counts as infinitely violated); then those that
+/// a scheduler stopped, the more steps the better (as in BOHB: they lost at a later rung); then the losses decide.
 struct Fitness {
   std::vector<double> losses;
   double violation = 0;
@@ -46,13 +45,13 @@ struct Fitness {
   }
 };
 
-/// The order for one objective; equivalent ones are equally good.
+/// The order for one objective. Neither of two equally good ones is fitter.
 inline bool fitter(const Fitness& a, const Fitness& b) {
   if (const int c = a.class_against(b); c != 0) return c < 0;
   return !a.failed && a.loss() < b.loss();
 }
 
-/// Constrained domination (Deb et al. 2002): the better class, or at least as good in all losses and better in one.
+/// Constrained domination (Deb et al. 2002): a better class, or at least as good in all losses and better in one.
 inline bool dominates(const Fitness& a, const Fitness& b) {
   if (const int c = a.class_against(b); c != 0) return c < 0;
   if (a.failed) return false;

@@ -1,4 +1,4 @@
-// A search space as evolution sees it: one number in [0, 1] per dimension, and what kind of gene each is.
+// A search space for evolutionary searchers: one number in [0, 1] per dimension, and the kind of each gene.
 #pragma once
 
 #include <hypertune/random.hpp>
@@ -24,8 +24,8 @@ struct Gene {
   std::vector<double> edges{};  // of a discrete gene: between its options, in the unit interval, rising
 };
 
-/// The dimensions of a space that can vary, and the map from and to their quantiles. A genome is one number per
-/// dimension of the space; those of dimensions that cannot vary are 0.5.
+/// The dimensions of a space that can vary, and the map from and to their quantiles. A genome has one number per
+/// dimension of the space; dimensions that cannot vary have 0.5.
 class Genes {
  public:
   Genes() = default;
@@ -54,7 +54,7 @@ class Genes {
   auto begin() const { return genes_.begin(); }
   auto end() const { return genes_.end(); }
   bool constrained() const { return constrained_; }
-  /// Whether there are only finitely many points: then a point may come up twice.
+  /// Whether there are only finitely many points, so that a point may repeat.
   bool countable() const { return countable_; }
 
   std::vector<double> blank() const { return std::vector<double>(space_->size(), 0.5); }
@@ -72,10 +72,10 @@ class Genes {
   }
 
  private:
-  static constexpr std::size_t max_cells = 1000;  // with more values a gene is as good as real
+  static constexpr std::size_t max_cells = 1000;  // a gene with more values is treated as real
 
-  // A discrete coordinate maps to the middle of its cell, and the cells fill [0, 1]: the edges follow one by one.
-  // Empty where that does not hold (a domain with a map of its own).
+  // A discrete coordinate maps to the middle of its cell, and the cells fill [0, 1], so that the edges can be computed
+  // one by one. Empty if that does not hold (a domain with a map of its own).
   static std::vector<double> edges(const SearchSpace& space, std::size_t d) {
     const auto& dimension = space.model().dimensions[d];
     const DomainInfo& info = dimension.info;

@@ -1,4 +1,4 @@
-// Ranking by domination: fronts, crowding, and the reference directions of many objectives.
+// Ranking by domination: fronts, crowding distances, and reference directions for many objectives.
 #pragma once
 
 #include <hypertune/search/detail/fitness.hpp>
@@ -12,8 +12,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Fronts of indices: the first is dominated by none, the next only by members of the first, and so on. Fast
-/// nondominated sorting (Deb et al. 2002), O(objectives * n^2).
+/// Fronts of indices: members of the first front are dominated by none, those of the next only by members of the first,
+/// and so on. Fast nondominated sorting (Deb et al. 2002), O(objectives * n^2).
 inline std::vector<std::vector<std::size_t>> nondominated_fronts(const std::vector<const Fitness*>& all) {
   const std::size_t n = all.size();
   std::vector<std::vector<std::size_t>> beats(n), fronts;
@@ -41,8 +41,8 @@ inline std::vector<std::vector<std::size_t>> nondominated_fronts(const std::vect
   return fronts;
 }
 
-/// The crowding distance of each member of a front (Deb et al. 2002): the sides of the box that its neighbours leave
-/// it, relative to the front's extent; infinite for the ends. Infinite losses are no extent.
+/// The crowding distance of each member of a front (Deb et al. 2002): the sides of the box between its neighbours,
+/// relative to the front's extent; infinite for the extreme members. Infinite losses do not count for the extent.
 inline std::vector<double> crowding(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& front) {
   const std::size_t n = front.size();
   std::vector<double> distance(n, 0);
@@ -74,7 +74,7 @@ inline std::vector<std::vector<double>> reference_directions(std::size_t objecti
     for (const std::size_t part : parts)
       direction.push_back(static_cast<double>(part) / static_cast<double>(std::max<std::size_t>(divisions, 1)));
     all.push_back(std::move(direction));
-    // The next composition: one from the last part that has any goes to the part before it, the rest to the end.
+    // The next composition: one unit of the last nonzero part moves to the part before it, the rest to the last part.
     std::size_t i = objectives - 1;
     while (i > 0 && parts[i] == 0) --i;
     if (i == 0) return all;
@@ -84,12 +84,12 @@ inline std::vector<std::vector<double>> reference_directions(std::size_t objecti
   }
 }
 
-/// As many directions as there are for the most divisions that give at most `most` of them; at least one per objective.
+/// The directions with the most divisions that give at most `most` directions; at least one per objective.
 inline std::vector<std::vector<double>> directions_for(std::size_t objectives, std::size_t most) {
   double count = static_cast<double>(objectives);
   std::size_t divisions = 1;
   while (objectives > 1) {
-    // C(divisions + objectives, objectives - 1) for one division more
+    // C(divisions + objectives, objectives - 1): the number with one more division
     const double next = count * static_cast<double>(divisions + objectives) / static_cast<double>(divisions + 1);
     if (next > static_cast<double>(most)) break;
     count = next;
@@ -121,8 +121,8 @@ inline std::vector<double> solve_small(std::vector<std::vector<double>> a, std::
   return b;
 }
 
-/// Which reference direction each point belongs to, and how far from it it is, once losses are scaled by the ideal
-/// point and the hyperplane through the extreme points (Deb and Jain 2014, algorithms 2 and 3).
+/// The reference direction that each point belongs to, and its distance from it, after the losses are scaled by the
+/// ideal point and the hyperplane through the extreme points (Deb and Jain 2014, algorithms 2 and 3).
 class Niches {
  public:
   Niches(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& first_front,
@@ -135,8 +135,8 @@ class Niches {
     for (const std::size_t i : first_front)
       for (std::size_t k = 0; k < m && k < all[i]->losses.size(); ++k)
         if (all[i]->losses[k] < worst_loss) nadir[k] = std::max(nadir[k], all[i]->losses[k]);
-    // First by the front's extent, so that the unit of an objective means nothing (the paper's extreme points depend on
-    // it), then by the plane.
+    // Scale by the front's extent first, so that the units of objectives do not matter (the paper's extreme points
+    // depend on them), then by the plane.
     std::vector<double> scale(m, 1);
     for (std::size_t k = 0; k < m; ++k)
       if (const double extent = nadir[k] - ideal[k]; extent > 0 && std::isfinite(extent)) scale[k] = extent;
@@ -159,7 +159,7 @@ class Niches {
       extremes.push_back(std::move(found));
     }
     const std::vector<double> plane = solve_small(extremes, std::vector<double>(m, 1));
-    bool sound = !plane.empty();  // a plane that misses an axis, or meets it next to the ideal point, says nothing
+    bool sound = !plane.empty();  // a plane that misses an axis, or meets it next to the ideal point, is not used
     for (const double x : plane) sound = sound && x > 1e-6 && x < 1e6;
     for (std::size_t k = 0; sound && k < m; ++k) scale[k] /= plane[k];
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -174,7 +174,7 @@ class Niches {
 
  private:
   static std::vector<double> shifted(const Fitness& f, const std::vector<double>& ideal) {
-    constexpr double far = 1e6;  // for infinite losses
+    constexpr double far = 1e6;  // stands for infinite losses
     std::vector<double> x(ideal.size(), far);
     for (std::size_t k = 0; k < x.size() && k < f.losses.size(); ++k)
       if (std::isfinite(f.losses[k]) && std::isfinite(ideal[k])) x[k] = f.losses[k] - ideal[k];

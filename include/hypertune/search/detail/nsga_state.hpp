@@ -1,4 +1,4 @@
-// A population under domination, one trial at a time.
+// The state of NSGA-II and NSGA-III: a population that is updated one trial at a time.
 #pragma once
 
 #include <hypertune/search/detail/genes.hpp>
@@ -30,7 +30,7 @@ class NsgaState {
   NsgaState() = default;
   NsgaState(const SearchSpace& space, const SearchContext& goal, const NsgaOptions& options)
       : genes_(space), design_(genes_, goal.seed), options_(options), tried_(space) {
-    // With few trials a small population: evolution takes generations.
+    // A small population for few trials: evolution takes generations.
     std::size_t size = options.population > 0 ? static_cast<std::size_t>(options.population)
                        : goal.samples > 0 ? static_cast<std::size_t>(std::clamp<std::int64_t>(goal.samples / 15, 8, 50))
                                           : 50;
@@ -65,7 +65,7 @@ class NsgaState {
     return all;
   }
 
-  // Steady state: each result enters, and the worst leaves. Nothing waits for a generation to be complete.
+  // Steady state: each result enters the population and the worst member leaves. Generations are not waited for.
   void take(Individual individual) {
     if (individual.fitness.failed) return;
     population_.push_back(std::move(individual));
@@ -91,12 +91,12 @@ class NsgaState {
   static std::size_t most_crowded(const std::vector<const Fitness*>& all, const std::vector<std::size_t>& front) {
     const auto distances = crowding(all, front);
     std::size_t out = 0;
-    for (std::size_t i = 0; i < front.size(); ++i)  // of equal ones the youngest
+    for (std::size_t i = 0; i < front.size(); ++i)  // among equal distances the youngest
       if (distances[i] <= distances[out]) out = i;
     return front[out];
   }
-  // Of the last front, from the direction that has most of the population, the one farthest from it: the one that
-  // filling niche by niche (Deb and Jain 2014, algorithm 4) would leave over.
+  // In the last front, of the direction with most members, the member farthest from the direction: the one that niching
+  // (Deb and Jain 2014, algorithm 4) would leave out.
   std::size_t most_crowded_niche(const std::vector<const Fitness*>& all,
                                  const std::vector<std::vector<std::size_t>>& fronts) const {
     const Niches niches(all, fronts.front(), directions_);
@@ -128,7 +128,7 @@ class NsgaState {
         options_.mutation > 0 ? options_.mutation : 1 / static_cast<double>(std::max<std::size_t>(genes_.size(), 1));
     for (const Gene& gene : genes_) {
       double a = mother.genome[gene.dimension], b = father.genome[gene.dimension];
-      // Where it is not active in one parent the other decides; in both: anything.
+      // If the gene is inactive in one parent, take the other's value; if in both, a random one.
       if (!is_active(a)) a = b;
       if (!is_active(a)) a = uniform01(rng);
       if (!is_active(b)) b = a;
@@ -147,7 +147,7 @@ class NsgaState {
   std::uint64_t patience_ = 0;
   std::vector<std::vector<double>> directions_;
   std::vector<Individual> population_;
-  std::vector<std::size_t> rank_;  // by individual: its front
+  std::vector<std::size_t> rank_;  // the front of each individual
   std::vector<double> room_;       // its crowding distance
   PendingTrials pending_;
   Tried tried_;

@@ -1,4 +1,4 @@
-// What evolutionary searchers share around their own way of breeding.
+// The part that evolutionary searchers have in common around their own way of breeding.
 #pragma once
 
 #include <hypertune/search/detail/genes.hpp>
@@ -14,10 +14,10 @@ namespace hypertune::inline v0::detail {
 
 inline constexpr int offspring_tries = 100;
 
-/// The first child that the space allows, and that it has not had yet where its points can be counted. `make(i,
-/// genome)` writes the genome of try number `i`; from the middle of the tries on it should no longer breed but draw
-/// afresh, as a population in a corner may have no allowed child. When all fail: any allowed point. Of a finite space
-/// what is left is asked for, and nothing when that is nothing.
+/// The first child that is feasible and, if the space is finite, has not been tried. `make(i, genome)` writes the
+/// genome of attempt `i`. In the second half of the attempts it should not breed but draw afresh, as a population in a
+/// corner may have no feasible child. If all attempts fail: any feasible point. In a finite space only untried points
+/// are returned, and `exhausted` if there are none left.
 template <class Make>
 Suggestion offspring(const Genes& genes, const Tried& tried, Rng& rng, const Make& make) {
   constexpr int tries_for_new = 20;
@@ -32,8 +32,8 @@ Suggestion offspring(const Genes& genes, const Tried& tried, Rng& rng, const Mak
   return genes.countable() ? tried.renewed(genes.space().sample(rng), rng) : Suggestion(genes.space().sample(rng));
 }
 
-/// Follows trials that each enter the population by themselves: `take(Individual)` is called with each whose result
-/// counts, at its end, or after `patience` further starts without one.
+/// Follows trials that enter the population independently of each other. `take(Individual)` is called for each trial at
+/// its end, or after `patience` trials have started since its last report.
 template <class Take>
 void follow_trials(const Observation& o, const Genes& genes, Tried& tried, PendingTrials& pending,
                    std::uint64_t patience, const Take& take) {

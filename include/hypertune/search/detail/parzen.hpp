@@ -13,19 +13,19 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A coordinate as kernels see it: continuous ones and wide lattices as quantiles in [0, 1], options and narrow
-/// lattices as an index. Where a dimension is not active it is NaN.
+/// A coordinate of a kernel: continuous dimensions and wide lattices as quantiles in [0, 1], options and narrow
+/// lattices as an index. NaN if the dimension is not active.
 struct ParzenDimension {
   enum class Kind : std::uint8_t { continuous, lattice, categorical };
   Kind kind = Kind::continuous;
-  std::size_t at = 0;           // in the space
-  std::size_t options = 0;      // of lattice and categorical
-  double least = 0;             // smallest bandwidth that makes sense: half of a cell
-  std::vector<double> edges{};  // of the cells of a lattice, options + 1 of them
+  std::size_t at = 0;           // index in the space
+  std::size_t options = 0;      // of lattices and categorical dimensions
+  double least = 0;             // smallest useful bandwidth: half of a cell
+  std::vector<double> edges{};  // of the cells of a lattice: options + 1 values
   std::vector<double> middles{};
 };
 
-/// The dimensions that models see, and the maps between points and rows of model coordinates.
+/// The dimensions that models use, and the maps between points and rows of model coordinates.
 class ParzenSpace {
  public:
   ParzenSpace() = default;
@@ -35,7 +35,7 @@ class ParzenSpace {
   const ParzenDimension& operator[](std::size_t d) const { return dimensions_[d]; }
   bool conditional() const { return conditional_; }
 
-  /// The row of a point: `row` has room for size() coordinates.
+  /// Writes the row of a point: `row` has room for size() coordinates.
   void to_model(const SearchSpace& space, const Point& point, double* row) const;
 
   /// The quantile of a model coordinate, for SearchSpace::from_unit().
@@ -52,27 +52,27 @@ class ParzenSpace {
   }
 
  private:
-  static constexpr std::size_t max_cells = 64;  // beyond it a cell is so narrow that its middle stands for it
+  static constexpr std::size_t max_cells = 64;  // with more cells, the middle of a cell represents it well enough
 
   std::vector<ParzenDimension> dimensions_;
   bool conditional_ = false;
 };
 
 struct ParzenOptions {
-  double factor = 1;                 ///< of the bandwidths that the data suggest
+  double factor = 1;                 ///< factor of the bandwidths computed from the data
   double least = 0.01;               ///< smallest bandwidth, as a share of the range
-  double flip = 0.2;                 ///< probability that a categorical kernel gives to other options
+  double flip = 0.2;                 ///< probability that a categorical kernel gives to the other options
   double prior = 1;                  ///< weight of the uniform component, in kernels
   std::span<const double> widths{};  ///< smallest bandwidth by dimension
-  /// Bandwidths from the distance to the farther neighbour, a dimension at a time, as in Hyperopt and Optuna; else one
-  /// for all kernels from their standard deviation, as in Scott's rule (times `factor`).
+  /// Bandwidths from the distance to the farther neighbour, per dimension, as in Hyperopt and Optuna; else one for all
+  /// kernels from their standard deviation, as in Scott's rule (times `factor`).
   bool neighbours = true;
 };
 
 /// A mixture of products of truncated normals (over a lattice: of their mass in the cells) and categorical kernels, and
-/// one uniform component. Densities are relative to uniform. A dimension that is not active in a kernel's observation
-/// is uniform there; one that is not active in the point does not count: over a conditional space this is a density,
-/// too.
+/// one uniform component. Densities are relative to the uniform density. A dimension that is inactive in a kernel's
+/// observation is uniform in that kernel; a dimension that is inactive in the point does not count. This is a density
+/// over a conditional space, too.
 class ParzenEstimator {
  public:
   /// `rows`: observations, `space.size()` coordinates each. `weights`: one per row.
@@ -84,16 +84,16 @@ class ParzenEstimator {
   /// The logarithm of the density at a row of model coordinates.
   double log_density(const double* row) const;
 
-  /// A draw. `row` comes out with a coordinate in every dimension: which of them are active is the space's business.
-  /// Where the kernel drawn has a dimension inactive, the coordinate is of another one in which it is, if there is one.
+  /// Draws a sample. `row` gets a coordinate in every dimension; the space decides which of them are active. If a
+  /// dimension is inactive in the drawn kernel, its coordinate comes from another kernel in which it is active, if any.
   void sample(Rng& rng, double* row) const;
 
-  /// A draw from kernel k (kernels(): uniform) in dimension d, with its bandwidth times `factor`.
+  /// A draw from kernel k (kernels(): the uniform component) in dimension d, with its bandwidth times `factor`.
   double coordinate(std::size_t d, std::size_t k, double factor, Rng& rng) const;
-  /// A draw round a model coordinate, with the bandwidth usual in the dimension times `factor`. Options stay.
+  /// A draw around a model coordinate, with the dimension's typical bandwidth times `factor`. Options do not change.
   double nearby(std::size_t d, double x, double factor, Rng& rng) const;
 
-  /// A bandwidth that is usual in a numeric dimension; 0 where no kernel has it active, or it is categorical.
+  /// A typical bandwidth of a numeric dimension; 0 if it is active in no kernel, or is categorical.
   double typical_bandwidth(std::size_t d) const { return typical_[d]; }
 
  private:
@@ -104,7 +104,7 @@ class ParzenEstimator {
   // By dimension, then kernel.
   std::vector<double> centers_, scales_, constants_;
   std::vector<std::vector<double>> tables_;  // of lattices: by cell, then kernel
-  std::vector<double> same_, other_;         // of categorical ones
+  std::vector<double> same_, other_;         // of categorical dimensions
   std::vector<double> typical_;
   std::vector<double> log_weights_, cumulative_, bases_;
   double log_prior_ = 0, flip_ = 0.2;

@@ -1,4 +1,4 @@
-// Trials under way, and when one that will not end counts by its last report.
+// Running trials, and when a trial that may never end counts by its last report.
 #pragma once
 
 #include <hypertune/search/detail/fitness.hpp>
@@ -13,18 +13,18 @@
 
 namespace hypertune::inline v0::detail {
 
-/// What came of a trial: its genome, and how fit it is.
+/// The result of a trial: its genome and its fitness.
 struct Individual {
   TrialId trial = -1;
   std::vector<double> genome{};
   Fitness fitness{};
 };
 
-/// The genomes of trials that have started and not ended. Those that a scheduler pauses may never end: once `patience`
-/// others have started since its last report, that report stands for the trial.
+/// The genomes of trials that have started and not ended. A trial that a scheduler pauses may never end: once
+/// `patience` other trials have started since its last report, that report counts as its result.
 class PendingTrials {
  public:
-  /// Calls `take(Individual)` for each trial that has waited too long.
+  /// Adds a trial. Calls `take(Individual)` for each trial that has waited too long.
   template <class Take>
   void start(TrialId trial, std::vector<double> genome, std::uint64_t patience, Take&& take) {
     trials_.insert_or_assign(trial, Trial{std::move(genome), {}, 0});

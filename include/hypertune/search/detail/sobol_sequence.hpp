@@ -1,4 +1,4 @@
-// SobolSequence: evenly spread points, by index.
+// SobolSequence: evenly distributed points, accessible by index.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The Sobol sequence in base 2 with the direction numbers of Joe and Kuo (2008), by index: 32 bits a coordinate.
+/// The Sobol sequence in base 2 with the direction numbers of Joe and Kuo (2008), by index: 32 bits per coordinate.
 class SobolSequence {
  public:
   static constexpr std::size_t max_dimensions = BOOST_RANDOM_SOBOL_MAX_DIMENSION;
@@ -19,7 +19,7 @@ class SobolSequence {
 
   SobolSequence() = default;
 
-  /// With scrambling, a random permutation of the digits (Owen 1995) of each dimension, drawn from `seed`.
+  /// With scrambling, the digits of each dimension are permuted at random (Owen 1995), determined by `seed`.
   SobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed);
 
   /// Coordinate d of point `index`, in (0, 1).
@@ -29,8 +29,8 @@ class SobolSequence {
   static constexpr std::size_t bits = 32;
 
   static std::uint32_t reversed(std::uint32_t x);
-  /// A hash in which each bit depends on the ones below it alone: on reversed bits this is a nested uniform scrambling
-  /// (Laine and Karras 2011; constants by N. Vegdahl).
+  /// A hash in which each bit depends only on the bits below it. Applied to reversed bits this is a nested uniform
+  /// scrambling (Laine and Karras 2011; constants by N. Vegdahl).
   static std::uint32_t permuted(std::uint32_t x, std::uint32_t seed);
 
   std::size_t dimensions_ = 0;

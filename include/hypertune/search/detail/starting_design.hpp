@@ -1,4 +1,4 @@
-// Where a population begins: evenly over the space, or where the user believes good values are.
+// The first genomes of a population: evenly distributed over the space, or drawn from the user's priors.
 #pragma once
 
 #include <hypertune/search/detail/genes.hpp>
@@ -12,8 +12,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The first genomes of a population, by trial number: those of a scrambled Sobol sequence, or, where the user has
-/// priors, three out of four are drawn from them.
+/// The first genomes of a population, by trial number: points of a scrambled Sobol sequence, or, if the user has given
+/// priors, three out of four drawn from those.
 class StartingDesign {
  public:
   StartingDesign() = default;

@@ -1,4 +1,4 @@
-// Ties: where several trials have come to exactly the same loss, so that another one among them would bring it again.
+// Ties: several trials with exactly the same loss, so that another trial among them would give that loss again.
 #pragma once
 
 #include <hypertune/search/searcher.hpp>
@@ -12,10 +12,10 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Three or more trials that agree in all that is discrete and have the same loss to the bit span a box of the other
-/// parameters: what varies there does not matter (a parameter that is of no use in a branch, a plateau). Of one
-/// objective, of trials that went all the way. Discrete parameters never vary within a box: what is symmetric there has
-/// ties round its minimum.
+/// Three or more trials with equal discrete parameters and bitwise equal losses span a box of the other parameters. A
+/// variation within it does not matter (a parameter without effect in a branch, a plateau). For one objective, and
+/// completed trials only. Discrete parameters are never part of a box: a function that is symmetric in them has ties
+/// around its minimum.
 class Ties {
  public:
   Ties() = default;
@@ -41,7 +41,7 @@ class Ties {
     if (++box.trials == min_trials) any_ = true;
   }
   bool any() const { return any_; }
-  /// Whether `point` is within such a box.
+  /// Whether `point` lies in such a box.
   bool contains(const Point& point) const {
     if (!any_) return false;
     const auto found = boxes_.find(key(point));
@@ -62,7 +62,7 @@ class Ties {
     std::vector<double> lower, upper;
     std::size_t trials = 0;
   };
-  // What is not active is a value of its own, below all others.
+  // An inactive dimension has a value of its own, below all others.
   std::vector<double> key(const Point& point) const { return of(point, fixed_); }
   std::vector<double> free(const Point& point) const { return of(point, free_); }
   static std::vector<double> of(const Point& point, const std::vector<std::size_t>& dimensions) {

@@ -1,4 +1,4 @@
-// TpeState: what Tpe knows.
+// TpeState: the state of Tpe.
 #pragma once
 
 #include <hypertune/search/detail/parzen.hpp>
@@ -16,10 +16,10 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Two densities: of the trials to be like, and of the others.
+/// Two densities: of the good trials and of the others.
 struct ParzenPair {
   ParzenEstimator good, bad;
-  double share = 0;  // of the good ones among all
+  double share = 0;  // of the good trials among all
 };
 
 struct TpeState {
@@ -32,8 +32,8 @@ struct TpeState {
   std::vector<std::size_t> sobol_dimensions;
   Ties ties;
   Tried tried;                             // configurations, …
-  std::unordered_set<std::uint64_t> seen;  // … and their rows
-  std::vector<std::size_t> gates;          // dimensions of the model whose value opens branches
+  std::unordered_set<std::uint64_t> seen;  // … and hashes of their rows
+  std::vector<std::size_t> gates;          // dimensions of the model whose values activate branches
   bool constrained = false;
 };
 

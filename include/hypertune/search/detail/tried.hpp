@@ -1,6 +1,6 @@
 // Tried: which configurations have been tried, and what is left of a finite space.
 //
-// A configuration that has its result teaches nothing by another one: noise is asked for by repeat().
+// Repeating a configuration that has a result is not useful here; repeat() does that on request, against noise.
 #pragma once
 
 #include <hypertune/random.hpp>
@@ -18,7 +18,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Two configurations are the same where they agree in what is active.
+/// The configurations tried so far. Two configurations are the same if their active values are.
 class Tried {
  public:
   Tried() = default;
@@ -27,7 +27,7 @@ class Tried {
   void add(const Point& point) { seen_.insert(hash(point)); }
   bool contains(const Point& point) const { return seen_.contains(hash(point)); }
 
-  /// All that have not been tried, where the space has only so many that they can be gone through.
+  /// All configurations that have not been tried, if the space is small enough to enumerate.
   std::optional<std::vector<Point>> rest() const {
     if (combinations_ == 0) return std::nullopt;
     std::vector<Point> left;
@@ -39,8 +39,8 @@ class Tried {
     }
   }
 
-  /// `suggestion`, or one that is new in its place where it has been tried: drawn, or of those left in a finite space,
-  /// of which nothing may be.
+  /// `suggestion`, or a new configuration instead if it has been tried: a random one, or one of those left in a finite
+  /// space. `exhausted` if none are left.
   Suggestion renewed(Suggestion suggestion, Rng& rng) const {
     if (suggestion.kind != Suggestion::Kind::point || !contains(suggestion.point)) return suggestion;
     for (int tries = 0; tries < 100; ++tries)
@@ -50,7 +50,7 @@ class Tried {
     if (left->empty()) return Suggestion::exhausted();
     return (*left)[static_cast<std::size_t>(uniform01(rng) * static_cast<double>(left->size()))];
   }
-  /// Whether nothing is left of a finite space.
+  /// Whether all configurations of a finite space have been tried.
   bool all() const {
     if (combinations_ == 0 || seen_.empty()) return false;
     GridWalk walk(*space_, static_cast<int>(most), 0);
@@ -61,8 +61,8 @@ class Tried {
     }
   }
 
-  /// The configurations of a space at most, if they can be gone through; else 0. Those of a grid are left to who goes
-  /// through it, and what is derived may be drawn anew each time.
+  /// An upper bound of the number of configurations if they can be enumerated, else 0. 0 also for grids, whose
+  /// searchers enumerate them, and for spaces with derived dimensions, which may be random.
   static std::size_t combinations(const SearchSpace& space) {
     if (space.grid_size() > 1) return 0;
     std::size_t product = 1;

@@ -1,4 +1,4 @@
-// How offspring come from parents: simulated binary crossover and polynomial mutation.
+// Variation operators: simulated binary crossover and polynomial mutation.
 #pragma once
 
 #include <hypertune/search/detail/genes.hpp>
@@ -10,8 +10,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// One child of the values a and b in [0, 1] (Deb and Agrawal 1995, with bounds): the larger `eta`, the nearer to one
-/// of them.
+/// One child of the values a and b in [0, 1] (Deb and Agrawal 1995, with bounds). The larger `eta`, the nearer it is to
+/// one of them.
 inline double simulated_binary(double a, double b, double eta, Rng& rng) {
   const double low = std::min(a, b), high = std::max(a, b);
   const bool lower = uniform01(rng) < 0.5;
@@ -32,7 +32,7 @@ inline double polynomial_mutation(double x, double eta, Rng& rng) {
   return std::clamp(x + delta, 0.0, 1.0);
 }
 
-/// Changes one gene, a discrete one by a step at least and a category to any other option.
+/// Changes one gene: a discrete one by at least one step, a category to a random other option.
 inline double mutated(const Gene& gene, double x, double eta, Rng& rng) {
   if (gene.kind == Gene::Kind::category) {
     const std::size_t now = Genes::option_of(x, gene.options);

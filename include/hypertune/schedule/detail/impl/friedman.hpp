@@ -1,4 +1,4 @@
-// Whether one of several series is worse than the best of them, block by block: definitions.
+// Tests whether one of several paired series is worse than the best of them: definitions.
 #pragma once
 
 #include <hypertune/schedule/detail/friedman.hpp>
@@ -32,7 +32,7 @@ HYPERTUNE_INLINE double friedman_worse(const std::vector<std::span<const double>
   double between = 0;
   for (const double sum : sums) between += (sum - blocks * (groups + 1) / 2) * (sum - blocks * (groups + 1) / 2);
   const double statistic = (groups - 1) * between / spread;
-  const double rest = 1 - statistic / (blocks * (groups - 1));  // of the ranks' spread: not between the series
+  const double rest = 1 - statistic / (blocks * (groups - 1));  // share of the ranks' spread within the series
   if (!(rest > 1e-12)) return 0;                                // all blocks agree
   const double between_degrees = groups - 1, degrees = (blocks - 1) * (groups - 1);
   // Iman and Davenport's F, better than the chi-squared approximation with few blocks.

@@ -1,11 +1,11 @@
-// Whether one series is larger than another one, pair by pair: definitions.
+// Tests whether one series is larger than another one, pair by pair: definitions.
 #pragma once
 
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
 namespace hypertune::inline v0::detail {
 
-// std::lgamma() writes a global variable, the sign: experiments run in several threads.
+// Not std::lgamma(): it writes the sign to a global variable, and experiments run in several threads.
 inline double log_gamma(double x) {
   int sign = 0;
   return ::lgamma_r(x, &sign);
@@ -64,7 +64,7 @@ HYPERTUNE_INLINE double signed_rank_test(std::span<const double> differences) {
     for (; i < end; ++i)
       if (d[i] > 0) above += rank;
   }
-  if (n <= 25 && ties == 0) {  // the number of subsets of the ranks by their sum
+  if (n <= 25 && ties == 0) {  // exact: counts the subsets of the ranks by their sum
     const std::size_t most = n * (n + 1) / 2;
     std::vector<double> ways(most + 1, 0);
     ways[0] = 1;

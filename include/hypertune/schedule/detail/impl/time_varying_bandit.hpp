@@ -18,13 +18,13 @@ HYPERTUNE_INLINE TimeVaryingBandit::TimeVaryingBandit(std::vector<Observation> o
   const double scale = squares > 0 && std::isfinite(squares) ? std::sqrt(squares) : 1;
   for (const auto& o : seen_) gains_.push_back(std::isfinite(o.gain) ? (o.gain - mean) / scale : 0);
   const std::size_t n = seen_.size();
-  Matrix distances(n, n), gaps(n, n);  // the same for all kernels
+  Matrix distances(n, n), gaps(n, n);  // shared by all kernels
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < i; ++j) {
       distances(i, j) = square_distance(seen_[i], seen_[j]);
       gaps(i, j) = std::abs(seen_[i].time - seen_[j].time);
     }
-  // One hyperparameter after another until none gets better: about a third of the grid is looked at.
+  // Coordinate search: one hyperparameter after another until none improves. It evaluates about a third of the grid.
   constexpr double lengths[] = {0.1, 0.25, 0.6, 1.5}, forgettings[] = {0.0, 0.02, 0.1, 0.3},
                    noises[] = {0.003, 0.05, 0.5};
   constexpr std::size_t sizes[] = {4, 4, 3};
@@ -39,7 +39,7 @@ HYPERTUNE_INLINE TimeVaryingBandit::TimeVaryingBandit(std::vector<Observation> o
     if (!factor) return false;
     std::vector<double> half = gains_;
     factor->solve_lower(half);
-    // Lengths about half of the cube are likelier before anything is seen; with few values that decides.
+    // A priori, lengths near 0.4 of the unit cube are likelier; with few values this decides.
     const double prior = -0.5 * std::pow(std::log(kernel.length / 0.4), 2) - 5 * kernel.forgetting;
     const double evidence = -0.5 * dot(half.data(), half.data(), half.size()) - 0.5 * factor->log_determinant();
     if (evidence + prior <= most) return false;

@@ -11,10 +11,9 @@ HYPERTUNE_INLINE SobolSequence::SobolSequence(std::size_t dimensions, bool scram
   if (dimensions == 0) return;
   boost::random::sobol_engine<std::uint32_t, 32> engine(dimensions);
   directions_.resize(bits * dimensions);
-  // Boost gives the points in the order of the Gray code: the one at 2^k differs by the k-th direction from the
-  // (k-1)-th direction alone.
+  // Boost returns the points in the order of the Gray code: point 2^k is the k-th direction xor the (k-1)-th direction.
   for (std::size_t bit = 0; bit < bits; ++bit) {
-    engine.seed(static_cast<std::uint32_t>((std::uint64_t{1} << bit) - 1));  // its first point is number 1
+    engine.seed(static_cast<std::uint32_t>((std::uint64_t{1} << bit) - 1));  // then its first point has number 1
     for (std::size_t d = 0; d < dimensions; ++d) {
       const auto value = static_cast<std::uint32_t>(engine());
       directions_[bit * dimensions + d] = bit == 0 ? value : value ^ directions_[(bit - 1) * dimensions + d];
