@@ -13,8 +13,9 @@ class DifferentialState;
 
 /// Differential evolution (Storn and Price, "Differential Evolution: A Simple and Efficient Heuristic", Journal of
 /// Global Optimization 11, 1997): rand/1/bin in the unit cube, for one objective. Asynchronous: trial k challenges
-/// member k modulo the population as soon as it has ended, whatever the others do; failed trials challenge nobody, and
-/// none is waited for. The population begins with a scrambled Sobol design, or draws from the user's priors.
+/// member k modulo the population size as soon as it has ended, independently of the other trials. Failed trials do not
+/// challenge, and no trial is waited for. The population begins with a scrambled Sobol design, or draws from the user's
+/// priors.
 struct DifferentialEvolution {
   static constexpr const char* type = "differential_evolution";
 

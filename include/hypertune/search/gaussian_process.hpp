@@ -1,4 +1,4 @@
-// GaussianProcess: Bayesian optimisation, for trials that cost much more than a few milliseconds.
+// GaussianProcess: Bayesian optimisation, for trials that take much longer than a few milliseconds.
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
@@ -29,26 +29,27 @@ struct Record;
 struct Source;
 }  // namespace detail::gp
 
-/// Bayesian optimisation with a Gaussian process: the next configuration is the one of the greatest expected
-/// improvement under a model of the losses. The searcher of choice for few (10 to 500), expensive trials. It reads:
-/// mixed and conditional spaces, constraints between parameters, learnt constraints, the user's priors, trials stopped
-/// early and paused ones, pending trials (believed to return what the model expects), several objectives (a random
-/// scalarisation for each suggestion: Knowles, "ParEGO", 2006).
+/// Bayesian optimisation with a Gaussian process: it suggests the configuration with the greatest expected improvement
+/// under a model of the losses. The best searcher for few (10 to 500), expensive trials. It supports mixed and
+/// conditional spaces, constraints between parameters, learnt constraints, the user's priors, stopped and paused
+/// trials, pending trials (assumed to return the model's expectation), and several objectives (a random scalarisation
+/// for each suggestion: Knowles, "ParEGO", 2006).
 ///
-/// Under a scheduler that stops or pauses trials, the model is a chain of levels of steps (detail::gp::Chain): what a
-/// trial's loss is further on is learnt as what it was before, and a difference. A suggestion is worth the improvement
-/// at the highest level that enough trials came to, times the probability that the scheduler lets it come so far.
+/// Under a scheduler that stops or pauses trials, the model is a chain of levels of steps (detail::gp::Chain): the loss
+/// at a level is modelled as the loss at the level below plus a difference. The value of a suggestion is the
+/// improvement at the highest level that enough trials have reached, times the probability that the scheduler lets the
+/// trial reach it.
 ///
-/// The model: Matern 5/2 with a lengthscale per dimension under a prior that scales with the dimension (Hvarfner et al.
-/// 2024) and learnt noise; unless a scheduler cuts trials short, with a direction across the dimensions along which
-/// losses change, a quadratic trend and warped inputs (Snoek et al. 2014), each where the data speak for it
-/// (gp/fit.hpp); losses bent by the power transform of the
-/// greatest evidence (after HEBO, Cowen-Rivers et al. 2022); log expected improvement (Ament et al. 2023). With more
-/// than `max_observations` observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019),
-/// modelled by the `max_observations` most telling of them, so that a suggestion costs the same after 10,000 trials as
-/// after 300: some 10 ms in 10 dimensions.
+/// The model: Matern 5/2 with a lengthscale per dimension, under a prior that scales with the dimension (Hvarfner et
+/// al. 2024), and learnt noise. Unless a scheduler stops trials early, it also has a direction across the dimensions
+/// along which losses change, a quadratic trend, and warped inputs (Snoek et al. 2014), each only if the data support
+/// it (gp/fit.hpp). Losses are transformed by the power transform with the greatest evidence (after HEBO, Cowen-Rivers
+/// et al. 2022). The acquisition is log expected improvement (Ament et al. 2023). With more than `max_observations`
+/// observations it becomes a search in a trust region (Eriksson et al., "TuRBO", 2019), modelled by the most
+/// informative `max_observations` of them, so that a suggestion takes the same time after 10,000 trials as after 300:
+/// some 10 ms in 10 dimensions.
 ///
-/// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
+/// No configuration is tried twice, even with noise (see repeat()). A finite space is exhausted when all was tried.
 struct GaussianProcess {
   static constexpr const char* type = "gp";
 
@@ -72,15 +73,15 @@ struct GaussianProcess {
   void observe(const Observation& o);
   Suggestion suggest(const Ask& ask);
 
-  /// Whether the last trials brought nothing that counts beside the differences there are (the part `counts` of them):
-  /// either a minimum is found, or the model does not fit what is near the best. False with several objectives.
+  /// Whether the last trials improved the best loss by less than the part `counts` of the spread of losses. Then either
+  /// a minimum was found, or the model does not fit the neighbourhood of the best. False with several objectives.
   bool stagnant(double counts = 1e-5) const;
-  /// Whether the search stagnates because a minimum is found. Never so where results are noisy.
+  /// Whether the search stagnates because it has found a minimum. Never true for noisy results.
   bool converged() const;
-  /// Whether the search has converged and the last digits of its minimum are still to be found: so says a quadratic
-  /// through what is near it.
+  /// Whether the search has converged and the last digits of its minimum can still be improved, according to a
+  /// quadratic through the trials nearest to it.
   bool polishes() const { return polished_features().has_value(); }
-  /// The best trial since the search began (anew); null before one has ended.
+  /// The best trial since the search (re)started; null before a trial has ended.
   const Record* best() const;
   /// Whether a trial at this point has started before.
   bool tried(const Point& point) const;
@@ -95,41 +96,42 @@ struct GaussianProcess {
   std::size_t startup_count() const;
   bool starts() const;
 
-  // As many steps as that many full runs have: trials that are stopped soon are cheap, tell little each, and a bar that
-  // is set by few of them would keep out what begins slowly.
+  // The initial design lasts until the trials have done as many steps as that many full runs: trials that are stopped
+  // soon are cheap and tell little each, and a bar set by few trials would keep out slow starters.
   bool starts_by_levels() const;
 
-  // Evenly over the space, or over what the user believes.
+  // A point of the space-filling design, or drawn from the user's prior.
   Suggestion initial(Rng& rng) const;
   std::optional<std::vector<double>> polished_features() const;
   std::optional<Point> polished(Rng& rng) const;
 
-  // The trust region grows with success and shrinks without; when it is tiny the search begins anew.
+  // The trust region grows with success and shrinks without. When it is tiny the search restarts.
   void adapt(const Record& record);
 
-  // In most dimensions: the region is wide in those that hardly matter.
+  // Whether the point lies in the region in most dimensions: the region is wide in unimportant ones.
   bool within_region(const std::vector<double>& features) const;
   detail::gp::Source source() const;
 
-  /// What the model knows: itself, and the trials that it rests on.
+  /// The model and the trials that it was fitted to.
   struct Knowledge;
 
-  /// Of the trials that have ended, all of which are complete.
+  /// The model of the ended trials, if all of them completed.
   std::optional<Knowledge> of_ends(const detail::gp::Data& all, std::size_t count);
 
-  /// Of all trials with a report, where some did not go all the way.
+  /// The model of all trials with a report, if some were stopped or are paused.
   std::optional<Knowledge> of_levels(Rng& rng);
 
-  /// Some trials were stopped before their end, or wait on the way to it, so that it matters how far each came.
+  /// Whether trials were stopped early, or are paused, so that it matters how many steps each has made.
   bool staged() const;
   Suggestion model_based(Rng& rng);
 
-  // Where trials are under way: another that is nearer to one than a tenth of what that is from all that has ended
-  // would tell little beside it. The model alone does not keep them apart where it takes its expectations for certain.
+  // Where trials are running, with a radius: a tenth of the distance from there to the nearest ended trial. A point
+  // within the radius would add little information. The model alone does not keep such points apart if it is certain of
+  // its expectations.
   struct Place;
   std::vector<Place> pending_places() const;
 
-  // The model would take a duplicate only for noise.
+  // Adds a pending trial with the model's expectation. A duplicate is left out: it would only be taken for noise.
   static void believe(Model& model, const std::vector<double>& features);
   detail::gp::Box box(std::size_t count, const Hyper& hyper) const;
 };

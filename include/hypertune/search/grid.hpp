@@ -1,4 +1,4 @@
-// Grid: every combination of every dimension's values, once.
+// Grid: every combination of all dimensions' values, once.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -17,13 +17,13 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// The points of a full factorial one after the other, the first dimension varying slowest. A dimension that is not
-/// active has no values, so that no point comes twice; points that violate a constraint are passed over.
+/// The points of a full factorial design in order, the first dimension varying slowest. Values of an inactive dimension
+/// are not varied, so that no point repeats; points that violate a constraint are skipped.
 class GridWalk {
  public:
   GridWalk(SearchSpace space, int resolution, std::uint64_t seed);
 
-  /// The k-th point, or null if there are no more than k. Cheap when k is the last k asked for or the one after it.
+  /// The k-th point, or null if there are at most k points. Cheap if k is the last k asked for or the one after it.
   const Point* at(std::uint64_t k);
 
  private:
@@ -31,7 +31,7 @@ class GridWalk {
   void advance();
   void make_point();
 
-  /// The quantiles at which a dimension is tried.
+  /// The quantiles at which a dimension is evaluated.
   std::vector<double> levels(std::size_t d, int resolution) const;
 
   static constexpr std::uint64_t max_misses = 1'000'000;
@@ -52,23 +52,23 @@ inline bool same_coordinate(double a, double b) {
   return a == b || std::fabs(a - b) <= 1e-12 * std::max(std::fabs(a), std::fabs(b));
 }
 
-/// Whether two points are the same configuration, after a way through text and back as well.
+/// Whether two points are the same configuration, up to the rounding of a conversion to text and back.
 inline bool same_point(const Point& a, const Point& b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_coordinate);
 }
 
 struct GridState {
   std::optional<GridWalk> walk;
-  std::uint64_t next = 0;  // grid points that have been started
+  std::uint64_t next = 0;  // number of grid points that have been started
 };
 
 }  // namespace detail
 
 /// Tries every combination of values once, in order, the first dimension varying slowest; then it is exhausted. All
-/// options of a choice, ordinal or grid dimension are tried, and all whole (or quantised) numbers where there are at
-/// most `resolution` of them. Of any other number `resolution` values are tried, at evenly spaced quantiles of its
-/// prior: from the lower to the upper bound, both included, or in the middle of equal shares where it is unbounded.
-/// Inactive parameters do not multiply the points; combinations that violate a constraint are left out.
+/// options of a choice, ordinal or grid dimension are tried, and all integers (or quantised numbers) if there are at
+/// most `resolution` of them. Any other number gets `resolution` values at evenly spaced quantiles of its prior: from
+/// the lower to the upper bound, both included, or in the middle of equal shares if it is unbounded. Inactive
+/// parameters do not multiply the points; combinations that violate a constraint are left out.
 struct Grid {
   static constexpr const char* type = "grid";
 
@@ -92,7 +92,7 @@ struct Grid {
   bool covers_grid() const { return true; }
   bool finite() const { return true; }
   static constexpr bool cheap = true;
-  static constexpr bool multi_objective = true;  // it reads no loss at all
+  static constexpr bool multi_objective = true;  // reads no losses
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// GridCombinations: which combinations of a space's grid dimensions there are to try.
+// GridCombinations: the combinations of a space's grid dimensions that are to be tried.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -13,10 +13,10 @@
 
 namespace hypertune::inline v0 {
 
-/// The combinations of the grid dimensions that trials are made of, as numbers for SearchSpace::set_grid(), ascending.
-/// Left out are those that differ from an earlier one in inactive parameters alone, and those that no draw of the other
-/// parameters brings in line with the constraints. A function of the space alone. Where there are very many, all of
-/// them count.
+/// The combinations of the grid dimensions for which trials are made, as numbers for SearchSpace::set_grid(),
+/// ascending. It leaves out combinations that differ from an earlier one only in inactive parameters, and those for
+/// which no draw of the other parameters meets the constraints. Depends on the space alone. If there are very many
+/// combinations, none is left out.
 class GridCombinations {
  public:
   explicit GridCombinations(const SearchSpace& space);
@@ -24,12 +24,12 @@ class GridCombinations {
   std::uint64_t size() const { return listed_ ? listed_->size() : size_; }
   std::uint64_t operator[](std::uint64_t i) const { return listed_ ? (*listed_)[i] : i; }
 
-  /// A feasible point with this combination, the same at each call; nullopt where none was found.
+  /// A feasible point with this combination, the same at each call; nullopt if none was found.
   static std::optional<Point> example(const SearchSpace& space, std::uint64_t combination) {
     Rng rng = derived_rng(0x67726964U, {combination});
     return draw(space, combination, rng);
   }
-  /// Another one, drawn with `rng`.
+  /// A feasible point with this combination, drawn with `rng`; nullopt if none was found.
   static std::optional<Point> draw(const SearchSpace& space, std::uint64_t combination, Rng& rng);
 
  private:
@@ -39,9 +39,9 @@ class GridCombinations {
     return std::any_of(model.dimensions.begin(), model.dimensions.end(),
                        [](const auto& d) { return !d.info.grid && d.info.kind != DomainKind::constant; });
   }
-  // Of each dimension: whether the grid alone says if it is active.
+  // For each dimension: whether the grid alone decides if it is active.
   static std::vector<bool> decided_by_grid(const detail::SpaceModel& model);
-  // Whether combination `c` says something else than the first of a parameter that it turns off.
+  // Whether combination `c` has a value other than the first for a parameter that is inactive in it.
   static bool repeats(const detail::SpaceModel& model, const std::vector<bool>& decided, const Point& point,
                       std::uint64_t c);
 

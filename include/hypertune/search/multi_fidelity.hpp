@@ -1,4 +1,4 @@
-// DEHB and BOHB: HyperBand whose trials are proposed by a model of each fidelity.
+// DEHB and BOHB: HyperBand with trials proposed by a model of each fidelity.
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
@@ -17,14 +17,14 @@ class DehbState;
 
 /// The searcher of DEHB (Awad, Mallik, Hutter, "DEHB: Evolutionary Hyperband for Scalable, Robust and Efficient
 /// Hyperparameter Optimization", IJCAI 2021): a population of differential evolution for each number of steps at which
-/// HyperBand judges. Best by dehb(), which gives the scheduler too; `max_steps` and `reduction_factor` must be the
-/// scheduler's.
+/// HyperBand compares trials. Best created by dehb(), which makes the scheduler too; `max_steps` and `reduction_factor`
+/// must equal the scheduler's.
 ///
-/// A trial starts at the first rung of its bracket and challenges the population there; its parents come from that
-/// population and, while it has fewer than 4, from the best of the fidelities below. Where the paper evolves a new
-/// configuration at each rung and trains it from its beginning, here a configuration goes on to the next rung from its
-/// checkpoint, as HyperBand promotes it, and enters the population there: no step is trained twice. A population keeps
-/// its best members instead of one in each place, as results come in any order.
+/// A trial starts at the first rung of its bracket and challenges the population there. Its parents come from that
+/// population and, while it has fewer than 4 members, from the best of the fidelities below. The paper evolves a new
+/// configuration at each rung and trains it from the beginning. Here a configuration continues to the next rung from
+/// its checkpoint when HyperBand promotes it, and enters the population there: no step is trained twice. A population
+/// keeps its best members instead of one per place, as results come in any order.
 struct Dehb {
   static constexpr const char* type = "dehb";
 
@@ -59,9 +59,9 @@ struct SearchAndSchedule {
 };
 
 /// BOHB (Falkner, Klein, Hutter, "BOHB: Robust and Efficient Hyperparameter Optimization at Scale", ICML 2018):
-/// HyperBand whose trials TPE proposes, ranking by steps first, then by loss, so that the model is of the largest
-/// number of steps that enough trials have come to. `max_steps` steps, of which one in `reduction_factor` trials go
-/// past a rung.
+/// HyperBand with trials proposed by TPE, which ranks by steps first, then by loss, so that it models the largest
+/// number of steps that enough trials have reached. Trials make at most `max_steps` steps; one in `reduction_factor`
+/// passes a rung.
 SearchAndSchedule bohb(int max_steps = 81, int reduction_factor = 3);
 
 /// DEHB: see Dehb.

@@ -15,12 +15,12 @@ class NsgaState;
 
 /// NSGA-II (Deb, Pratap, Agarwal, Meyarivan, "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC
 /// 6(2), 2002): nondominated sorting, crowding distance, simulated binary crossover and polynomial mutation in the unit
-/// cube, uniform crossover of categories, and domination by learnt constraints first. For one objective it is plain
-/// evolution. The population begins with a scrambled Sobol design, or draws from the user's priors.
+/// cube, uniform crossover of categories; learnt constraints come first in the domination. With one objective it is a
+/// plain evolutionary algorithm. The population begins with a scrambled Sobol design, or draws from the user's priors.
 ///
-/// In steady state (Durillo et al. 2009), so that parallel trials may end in any order: each result enters the
-/// population at once and the worst leaves it; nothing waits for a trial that never returns. Failed trials never enter;
-/// trials that a scheduler stopped are dominated by those that completed.
+/// Works in steady state (Durillo et al. 2009), so that parallel trials may end in any order: each result enters the
+/// population at once and the worst member leaves it; a trial that never returns blocks nothing. Failed trials never
+/// enter; trials that a scheduler stopped are dominated by completed ones.
 struct Nsga2 {
   static constexpr const char* type = "nsga2";
 
@@ -50,9 +50,9 @@ struct Nsga2 {
 };
 
 /// NSGA-III (Deb and Jain, "An Evolutionary Many-Objective Optimization Algorithm Using Reference-Point-Based
-/// Nondominated Sorting Approach", IEEE TEC 18(4), 2014): as Nsga2, but the population is kept even along reference
-/// directions (Das and Dennis) instead of by crowding, which works for three and more objectives. Where the paper draws
-/// lots in a niche, the one nearest to its direction is kept.
+/// Nondominated Sorting Approach", IEEE TEC 18(4), 2014): like Nsga2, but the population is spread along reference
+/// directions (Das and Dennis) instead of by crowding distance, which works for three and more objectives. Where the
+/// paper draws a random member of a niche, the one nearest to its direction is kept.
 struct Nsga3 {
   static constexpr const char* type = "nsga3";
 

@@ -8,8 +8,8 @@
 
 namespace hypertune::inline v0 {
 
-/// Draws every configuration independently of all others: evenly over the space, or by the user's priors over the
-/// optimum where there are any. Never exhausted.
+/// Draws every configuration independently of all others: uniformly over the space, or from the user's priors for the
+/// optimum if there are any. Never exhausted.
 struct Random {
   static constexpr const char* type = "random";
 
@@ -22,7 +22,7 @@ struct Random {
   void observe(const Observation&) {}
   std::string name() const { return "random"; }
   static constexpr bool cheap = true;
-  static constexpr bool multi_objective = true;  // it reads no loss at all
+  static constexpr bool multi_objective = true;  // reads no losses
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// Replay: trains one configuration after the other, as a schedule says.
+// Replay: trains with one configuration after the other, following a schedule.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -14,19 +14,19 @@
 
 namespace hypertune::inline v0 {
 
-/// Trains by the schedule of an earlier trial, which population based training has found: at each entry's step the
-/// trial is saved and goes on with that entry's configuration. It is both the searcher, which brings the first
-/// configuration and no other, and the scheduler:
+/// Trains by the schedule of an earlier trial of population based training: at each entry's step the trial is saved and
+/// continues with that entry's configuration. It is both the searcher, which suggests only the first configuration, and
+/// the scheduler:
 /// ```cpp
 /// const auto found = ht::Results::read("runs/pbt");
 /// const ht::Replay replay{.schedule = found.schedule(found.best()), .max_steps = 200};
-/// options.search = replay; options.schedule = replay;   // options.samples: how often
+/// options.search = replay; options.schedule = replay;   // options.samples: number of repetitions
 /// ```
-/// With `samples` above 1 the same is trained so often, each with a seed of its own. A trial must save its state.
+/// With `samples` above 1 the schedule is trained that many times, with different seeds. Trials must save their state.
 struct Replay {
   static constexpr const char* type = "replay";
 
-  std::vector<ScheduleEntry> schedule;  ///< by rising step, the first from step 0
+  std::vector<ScheduleEntry> schedule;  ///< by ascending step, the first from step 0
   int max_steps = 0;
 
   static void describe(auto& self, auto&& option) {
@@ -34,7 +34,7 @@ struct Replay {
   }
 
   struct Trial {
-    std::size_t at = 0;  // the entry it trains by
+    std::size_t at = 0;  // the current entry of the schedule
     int steps = 0;
     bool paused = false;
   };
@@ -46,12 +46,12 @@ struct Replay {
 
   void check() const;
 
-  // ---- the searcher
+  // --- the searcher
   void prepare(const SearchSpace& space, const SearchContext&) { prepare(space, std::uint64_t{0}); }
   Suggestion suggest(const Ask&) { return points_.front(); }
   void observe(const Observation&) {}
 
-  // ---- the scheduler
+  // --- the scheduler
   void prepare(const SearchSpace& space, std::uint64_t) {
     points_.clear();
     for (const auto& entry : schedule) points_.push_back(space.point(entry.params));
@@ -74,7 +74,7 @@ struct Replay {
     const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const auto& e) { return e.first == id; });
     return found == trials_.end() ? nullptr : &found->second;
   }
-  /// The last entry whose step has come.
+  /// The last entry whose step has been reached.
   std::size_t due(const Trial& trial) const;
 };
 

@@ -1,4 +1,4 @@
-// The Searcher concept: who proposes the next configuration.
+// The Searcher concept: proposes the next configuration.
 #pragma once
 
 #include <hypertune/option.hpp>
@@ -18,28 +18,28 @@
 
 namespace hypertune::inline v0 {
 
-/// What a searcher is told once, before anything else.
+/// Passed to a searcher once, before anything else.
 struct SearchContext {
-  std::size_t objectives = 1;   ///< how many losses each observation carries
-  std::size_t constraints = 0;  ///< how many learnt constraints each observation carries
-  std::int64_t samples = 0;     ///< how many suggestions will be asked for; 0: unknown
-  int parallelism = 1;          ///< how many trials run at once, about
+  std::size_t objectives = 1;   ///< number of losses in each observation
+  std::size_t constraints = 0;  ///< number of learnt constraints in each observation
+  std::int64_t samples = 0;     ///< number of suggestions that will be asked for; 0: unknown
+  int parallelism = 1;          ///< approximate number of trials that run at once
   std::uint64_t seed = 0;
-  std::function<void(const std::string&)> note = {};  ///< says a line to the user; may be empty
+  std::function<void(const std::string&)> note = {};  ///< shows a line to the user; may be empty
 };
 
-/// One question to a searcher. `rng` is derived from the experiment's seed and the trial's number.
+/// A request for a suggestion. `rng` is derived from the experiment's seed and the trial's number.
 struct Ask {
   TrialId trial;
   Rng& rng;
   std::stop_token stop = {};
 
-  /// The experiment ends and nobody waits for the answer: what computes for seconds may look at this now and then, and
-  /// return anything.
+  /// The experiment ends and the suggestion is no longer needed: a computation of seconds may check this now and then
+  /// and return anything.
   bool cancelled() const { return stop.stop_requested(); }
 };
 
-/// The answer: a point, or why there is none now.
+/// A suggested point, or why there is none now.
 struct Suggestion {
   enum class Kind : std::uint8_t { point, wait, exhausted };
   Kind kind = Kind::point;
@@ -53,30 +53,30 @@ struct Suggestion {
   explicit Suggestion(Kind k) : kind(k) {}
 };
 
-/// Something a searcher learns. All losses are to be minimised; +infinity is the worst and stands for NaN too.
+/// An event that a searcher learns from. Losses are to be minimised; +infinity is the worst, and stands for NaN too.
 struct Observation {
   enum class Kind : std::uint8_t {
-    started,  ///< the trial exists now (its point may not be this searcher's own: known points, an earlier run)
+    started,  ///< the trial was created (its point may come from elsewhere: known points, an earlier run)
     report,   ///< an intermediate result after `steps` steps
-    ended,    ///< the trial is over; `state` says how
+    ended,    ///< the trial has ended; `state` tells how
   };
   Kind kind;
   TrialId trial;
   const Point& point;
   int steps = 0;                           ///< steps done so far
   std::span<const double> losses{};        ///< one per objective; empty for `started`
-  std::span<const double> constraints{};   ///< one per learnt constraint: > 0 is violated by that much, NaN unknown
+  std::span<const double> constraints{};   ///< one per learnt constraint: > 0 is violated by that much; NaN: unknown
   TrialState state = TrialState::running;  ///< with `ended`: completed, stopped or failed
-  /// How long the trial has run by its last report, as it was recorded. 0: unknown, or not to be used as the run is to
-  /// be the same each time.
+  /// How long the trial had run at its last report, as recorded. 0: unknown, or not to be used because runs must be
+  /// reproducible.
   Seconds elapsed = 0;
 
   double loss() const { return losses.empty() ? worst_loss : losses.front(); }
 };
 
-/// A Searcher is a plain single-threaded value. The law it keeps: its state is a function of prepare() and the
-/// observations alone, and suggest() draws only from `ask.rng`. A searcher to which the same observations are replayed
-/// after a restart therefore goes on with the same suggestions; no searcher writes a persistence of its own.
+/// A Searcher is a plain single-threaded value. Its state must depend only on prepare() and the observations, and
+/// suggest() must draw only from `ask.rng`. If the same observations are replayed after a restart, the searcher makes
+/// the same further suggestions, so that searchers need no persistence of their own.
 ///
 /// A minimal model:
 /// ```cpp
@@ -87,15 +87,15 @@ struct Observation {
 ///   void observe(const ht::Observation&) {}
 /// };
 /// ```
-/// `static constexpr bool multi_objective = true;` says that it reads all of `losses`; without it, several objectives
-/// are refused. A `name()` is shown to the user and kept in the record. `bool covers_grid() const` says that it goes
-/// through the grid dimensions itself, so that the Tuner need not wrap it in mixed_grid(); `bool finite() const` that
-/// it will be exhausted, so that the number of samples may be left open. Its options (Described in option.hpp), and
-/// `void check() const` for what these do not say, are looked at when it becomes an AnySearcher.
+/// `static constexpr bool multi_objective = true;` says that it reads all of `losses`; otherwise several objectives are
+/// refused. A `name()` is shown to the user and kept in the record. `bool covers_grid() const` says that it enumerates
+/// the grid dimensions itself, so that the Tuner need not wrap it in mixed_grid(); `bool finite() const` says that it
+/// will be exhausted, so that the number of samples may be left open. Its options (Described in option.hpp), and `void
+/// check() const` for what the options cannot express, are evaluated when it becomes an AnySearcher.
 ///
-/// A Tuner calls suggest() and observe() on a thread of their own, one call at a time, so that no trial waits for a
-/// model. `static constexpr bool cheap = true;` (or `bool cheap() const`, asked after prepare()) says that they take
-/// microseconds in any space; then they are called by whoever decides, and the change of threads is saved.
+/// A Tuner calls suggest() and observe() on a separate thread, one call at a time, so that no trial waits for a model.
+/// `static constexpr bool cheap = true;` (or `bool cheap() const`, called after prepare()) says that they take
+/// microseconds in any space; then they are called directly, without a change of threads.
 template <class S>
 concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchContext& goal,
                                                const Ask& ask, const Observation& observation) {
@@ -146,7 +146,7 @@ bool reads_all_losses(const S& searcher) {
 
 }  // namespace detail
 
-/// Any Searcher, by value.
+/// Holds any Searcher by value.
 class AnySearcher {
  public:
   template <class S>
@@ -155,7 +155,7 @@ class AnySearcher {
     check_options(searcher);
     self_ = std::make_unique<Holder<S>>(std::move(searcher));
   }
-  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  /// Explains what is missing; otherwise the compiler would only report that no tune() matches these options.
   template <class S>
     requires(!std::same_as<S, AnySearcher> && !Searcher<S>)
   AnySearcher(const S&) {  // NOLINT
@@ -192,7 +192,7 @@ class AnySearcher {
   bool finite() const { return self_->finite(); }
   bool cheap() const { return self_->cheap(); }
   std::string name() const { return self_->name(); }
-  /// options_text() of it.
+  /// Its options_text().
   std::string options() const { return self_->options(); }
 
  private:

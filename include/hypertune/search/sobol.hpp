@@ -1,4 +1,4 @@
-// Sobol: points that fill the space more evenly than chance does.
+// Sobol: points that fill the space more evenly than random ones.
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
@@ -13,10 +13,10 @@ namespace detail {
 struct SobolState;
 }
 
-/// A Sobol sequence mapped through the priors of the space, scrambled so that each seed has a sequence of its own with
-/// the same evenness: among the first 2^k points each of 2^k equally likely slices of any one dimension has one. Best
+/// A Sobol sequence mapped through the priors of the space, scrambled so that each seed has its own sequence with the
+/// same evenness: of the first 2^k points, each of 2^k equally likely slices of any one dimension contains one. Best
 /// used with a power of two as the number of samples. Trial k gets the k-th point that meets the space's constraints,
-/// whatever has happened before. Dimensions beyond 3667 are drawn at random. Never exhausted.
+/// independent of earlier events. Dimensions beyond 3667 are drawn at random. Never exhausted.
 struct Sobol {
   static constexpr const char* type = "sobol";
 
@@ -33,7 +33,7 @@ struct Sobol {
 
   void observe(const Observation&) {}
   static constexpr bool cheap = true;
-  static constexpr bool multi_objective = true;  // it reads no loss at all
+  static constexpr bool multi_objective = true;  // reads no losses
 
  private:
   static constexpr std::uint64_t max_misses = 10'000;

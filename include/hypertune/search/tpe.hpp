@@ -18,26 +18,26 @@ struct TpeBranch;
 struct TpeState;
 }  // namespace detail
 
-/// Multivariate TPE: the trials are split into the good ones and the others, each set gets a density over the space,
-/// and of many draws from the good ones' density the one is suggested that is most typical of them rather than of the
-/// others. It copes with everything a space can be (conditions, choices, integers, constraints), with noise, with many
-/// trials at once, and with thousands of trials, at under a millisecond a suggestion.
+/// Multivariate TPE: the trials are split into good ones and others, and a density over the space is fitted to each
+/// set. Of many draws from the density of the good ones, it suggests the one with the largest ratio of the two
+/// densities. It handles all kinds of spaces (conditions, choices, integers, constraints), noise, many parallel trials,
+/// and thousands of trials, at under a millisecond per suggestion.
 ///
 /// Bergstra, Bardenet, Bengio and Kégl, "Algorithms for Hyper-Parameter Optimization", NeurIPS 2011; joint kernels over
 /// all dimensions as in BOHB (Falkner, Klein and Hutter, ICML 2018); weights by expected improvement, bounded
 /// bandwidths and the categorical kernel after Watanabe, "Tree-Structured Parzen Estimator: Understanding Its Algorithm
-/// Components and Their Roles", 2023. What is its own: good trials' bandwidths follow their spread, so that it narrows
-/// in, the others' are the distances to neighbours and never narrow; candidates recombine good trials; the best is
-/// refined.
-/// - The dimensions of a branch are modelled together with the choice that opens it, in one density; now and then a
-///   branch is tried that is behind, at its own best, as it may only have been unlucky.
-/// - Trials that run count among the others (a constant liar), so that parallel trials keep apart.
+/// Components and Their Roles", 2023. Differences to these: the bandwidths of good trials follow their spread, so that
+/// the search narrows; those of the others are distances to neighbours and never narrow; candidates recombine good
+/// trials; the best candidate is refined.
+/// - The dimensions of a branch are modelled together with the choice that activates it, in one density. Now and then a
+///   branch with worse results is tried at its own best region, as it may only have been unlucky.
+/// - Running trials count among the others (a constant liar), so that parallel trials keep apart.
 /// - Trials that a scheduler stopped, or that still run, count by (steps, loss): with Asha or HyperBand this is BOHB.
 /// - Constraints on metrics are learnt: c-TPE (Watanabe and Hutter, IJCAI 2023), one pair of densities each.
 /// - Several objectives: MOTPE (Ozaki et al., JAIR 2022), nondomination rank and hypervolume subset selection.
-/// - Priors of the user (Dim::prior) weigh the choice, and are sampled from, less with each result: as in piBO
+/// - The user's priors (Dim::prior) weigh the choice and are sampled from, less with each result, as in piBO
 ///   (Hvarfner et al., ICLR 2022).
-/// No configuration is tried twice, noise or not (see repeat()); a finite space is exhausted when all has been tried.
+/// No configuration is tried twice, even with noise (see repeat()). A finite space is exhausted when all was tried.
 struct Tpe {
   static constexpr const char* type = "tpe";
 

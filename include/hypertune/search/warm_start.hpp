@@ -1,4 +1,4 @@
-// warm_start(): what earlier experiments found, told to a searcher before it begins.
+// warm_start(): passes results of earlier experiments to a searcher before it begins.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -21,7 +21,7 @@ namespace hypertune::inline v0 {
 struct WarmStart {
   AnySearcher inner;
   std::vector<std::filesystem::path> experiments;
-  std::string taken_{};  ///< what was told, in words
+  std::string taken_{};  ///< what was passed, for name()
 
   void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) { return inner.suggest(ask); }
@@ -40,12 +40,12 @@ struct WarmStart {
   Told tell(const Results& results, const SearchSpace& space, const SearchContext& goal, TrialId& number);
 };
 
-/// `inner`, which first learns what the experiments in these folders found, as if it had run them: their trials are no
-/// part of this experiment and its results. The objectives must be as many and mean the same; each trial counts with
-/// its last report. Trials that do not fit the space (a parameter lies outside, or is new) are left out; when none of
-/// any folder fits, or a folder holds no experiment, it is an Error. A parameter that the space lacks and that was the
-/// same in all trials of a folder does not count. The folders are read again at each start of this experiment: keep
-/// them.
+/// `inner`, which first learns the results of the experiments in these folders as if it had run them. Their trials do
+/// not become part of this experiment and its results. The number and meaning of the objectives must be the same; each
+/// trial counts with its last report. Trials that do not fit the space (a parameter is out of bounds, or missing) are
+/// left out. It is an Error if no trial of any folder fits, or if a folder holds no experiment. A parameter that the
+/// space lacks is ignored if it had the same value in all trials of a folder. The folders are read again at each start
+/// of this experiment: keep them.
 inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
   return {.inner = std::move(inner), .experiments = std::move(experiments)};
 }

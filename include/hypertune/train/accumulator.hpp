@@ -1,4 +1,4 @@
-// Accumulator: metrics of all ranks together, through restarts and resizes.
+// Accumulator: metrics summed over all ranks, kept across restarts and resizes.
 #pragma once
 
 #include <hypertune/detail/byte_codec.hpp>
@@ -19,20 +19,20 @@
 
 namespace hypertune::inline v0 {
 
-/// Named sums and weighted means over what all ranks have seen, as of an epoch: each rank adds what it sees, reduce()
-/// gives the same result to all (after AdaptDL's Accumulator). What has been reduced is the same on all ranks and is
-/// committed with the model; a rank that leaves takes only what it had not reduced.
+/// Named sums and weighted means over the data of all ranks, for example of an epoch. Each rank adds its values;
+/// reduce() returns the same result on all ranks (after AdaptDL's Accumulator). Reduced values are the same on all
+/// ranks and are committed with the model; if a rank is lost, only values that it had not reduced are lost.
 ///
 ///     accumulator.add("loss", loss, batch.size());    // a mean of the batch: weighted by its samples
 ///     accumulator.sum("correct", correct);
 ///     const auto metrics = accumulator.reduce(communicator);   // at the same place on all ranks
 ///     ... accumulator.clear();                                 // for the next epoch
 ///
-/// NaN and infinity are not hidden: they come out of the sums and means that they went into, on all ranks. What has the
-/// weight 0 is ignored, NaN or not, but its name is known. Sums are in double, rank by rank: the same on all ranks to
-/// the bit, and for another number of ranks as near as rounding lets them be.
+/// NaN and infinity are not hidden: they propagate to the sums and means that they were added to, on all ranks. A value
+/// with the weight 0 is ignored, even NaN, but its name is registered. Sums are in double, rank by rank: bitwise the
+/// same on all ranks, and for another number of ranks the same up to rounding.
 ///
-/// Not thread-safe: one for each rank.
+/// Not thread-safe; each rank has its own.
 class Accumulator {
  public:
   enum class Kind : std::uint8_t { mean, sum };
@@ -44,8 +44,8 @@ class Accumulator {
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
 
-  /// Takes part in the mean of that name with this weight, which is finite and not negative. Error of kind `usage` if
-  /// it is not, or the name is a sum's.
+  /// Adds a value with this weight to the mean of that name. Error of kind `usage` if the weight is negative or not
+  /// finite, or if the name belongs to a sum.
   void add(std::string_view name, double value, double weight = 1) {
     if (!(weight >= 0) || !std::isfinite(weight)) fail(Errc::usage, "metric {} has the weight {}", name, weight);
     Entry& entry = own(name, Kind::mean);
@@ -53,13 +53,13 @@ class Accumulator {
     entry.sum += value * weight;
     entry.weight += weight;
   }
-  /// Adds to the sum of that name. Error of kind `usage` if the name is a mean's.
+  /// Adds to the sum of that name. Error of kind `usage` if the name belongs to a mean.
   void sum(std::string_view name, double value) { own(name, Kind::sum).sum += value; }
 
-  /// Takes in what all ranks have added since the last reduce(), and returns all metrics since clear(). Ranks may have
-  /// different names: the result has all of them, but means of no weight, which have no value. All ranks call it. A
-  /// GroupError leaves everything as it was; an Error of kind `usage`, on all ranks, if a name is a mean's on one and a
-  /// sum's on another.
+  /// Adds what all ranks have added since the last reduce(), and returns all metrics since clear(). Ranks may have
+  /// different names: the result has all of them, except means without weight, which have no value. All ranks must call
+  /// it. After a GroupError nothing has changed. An Error of kind `usage`, on all ranks, if a name is a mean on one
+  /// rank and a sum on another.
   std::map<std::string, double, std::less<>> reduce(Communicator communicator) {
     Entries all = reduced_;
     for (const auto& rank : gathered(communicator, encoded(own_))) merge(all, decoded(rank));
@@ -68,7 +68,7 @@ class Accumulator {
     return values();
   }
 
-  /// What the last reduce() returned, or restore() brought.
+  /// The result of the last reduce() or restore().
   std::map<std::string, double, std::less<>> values() const {
     std::map<std::string, double, std::less<>> values;
     for (const auto& [name, entry] : reduced_)
@@ -79,21 +79,21 @@ class Accumulator {
     return values;
   }
 
-  /// Begins anew.
+  /// Starts over: removes everything.
   void clear() {
     own_.clear();
     reduced_.clear();
   }
 
-  /// To be committed, the same on all ranks, as bytes. Error of kind `usage` if this rank has something that is not yet
-  /// reduced, as it would be missing after a restore: reduce() before a commit.
+  /// The state to be committed, as bytes, the same on all ranks. Error of kind `usage` if this rank has values that are
+  /// not reduced yet, as a restore would lose them: call reduce() before a commit.
   std::string state() const {
     if (!own_.empty())
       fail(Errc::usage, "metric {} was added after the last reduce(): reduce() before a commit", own_.begin()->first);
     return encoded(reduced_);
   }
-  /// Goes on from a state; what was not reduced is dropped. Error of kind `corrupt`, with nothing changed, for bytes
-  /// that state() did not make.
+  /// Continues from a state; values that were not reduced are dropped. Error of kind `corrupt`, with nothing changed,
+  /// if the bytes do not come from state().
   void restore(std::string_view state) {
     reduced_ = decoded(state);
     own_.clear();
@@ -140,7 +140,7 @@ class Accumulator {
     in.end();
     return entries;
   }
-  /// The texts of all ranks, by rank: their lengths first, then as many bytes of each as the longest has.
+  /// Gathers the texts of all ranks, by rank: first their lengths, then the texts padded to the longest one.
   static std::vector<std::string> gathered(Communicator& communicator, const std::string& mine) {
     const auto size = static_cast<std::size_t>(communicator.size());
     const std::int64_t length = static_cast<std::int64_t>(mine.size());
@@ -159,7 +159,7 @@ class Accumulator {
   }
 
   Entries own_;      ///< since the last reduce()
-  Entries reduced_;  ///< of all ranks, until the last reduce()
+  Entries reduced_;  ///< over all ranks, up to the last reduce()
 };
 
 }  // namespace hypertune::inline v0

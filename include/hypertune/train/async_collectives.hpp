@@ -1,9 +1,10 @@
-// Collectives as Asio operations: async_all_reduce(communicator, gradients, Reduction::mean, token). Brings Asio.
+// Collectives as Asio operations: async_all_reduce(communicator, gradients, Reduction::mean, token). Requires Asio.
 //
-// They complete with a std::exception_ptr on the token's associated executor; use_awaitable and use_future throw what
-// it has. An operation keeps the communicator, but not the buffers, which must live until it completes. Cancellation
-// (terminal, as the other ranks are left in the middle) aborts the communicator: the operation, whether begun or
-// queued, completes with boost::asio::error::operation_aborted, all others of it with a GroupError of kind `changed`.
+// They complete with a std::exception_ptr on the token's associated executor; use_awaitable and use_future throw the
+// exception in it. An operation keeps the communicator alive, but not the buffers, which must live until it completes.
+// Cancellation (terminal, as the other ranks are left in the middle of an operation) aborts the communicator. The
+// operation, started or queued, completes with boost::asio::error::operation_aborted; all other operations of the
+// communicator complete with a GroupError of kind `changed`.
 #pragma once
 
 #include <hypertune/train/communicator.hpp>
@@ -26,7 +27,7 @@
 
 namespace hypertune::inline v0 {
 
-/// Any collective. The operation's counts are the caller's to get right; the functions below check them.
+/// Starts any collective. Does not check the counts of the operation; the functions below do.
 template <class CompletionToken>
 auto async_perform(const Communicator& communicator, const collective::Operation& operation, CompletionToken&& token) {
   namespace asio = boost::asio;
@@ -52,9 +53,9 @@ auto async_perform(const Communicator& communicator, const collective::Operation
           });
         Communicator started = communicator;
         started.start(operation, [pending = std::move(pending)](std::exception_ptr error) mutable {
-          // Until post() has returned: an execution context that runs out of work may be destroyed.
+          // Kept until post() has returned: an execution context that runs out of work may be destroyed.
           const auto work = std::move(pending->work);
-          // Moved, not shared: what the operation keeps is let go of by the executor's thread, not the communicator's.
+          // Moved, not shared: the operation's objects are released on the executor's thread, not the communicator's.
           asio::post(work.get_executor(), [pending = std::move(pending), error = std::move(error)]() mutable {
             if (auto slot = asio::get_associated_cancellation_slot(pending->handler); slot.is_connected()) slot.clear();
             if (error && pending->cancelled)
@@ -81,7 +82,7 @@ auto async_broadcast(const Communicator& communicator, std::span<T> data, int ro
                        std::forward<CompletionToken>(token));
 }
 
-/// Throws at once where the sizes do not fit, as Communicator::all_gather does.
+/// Throws at once if the sizes do not fit, as Communicator::all_gather does.
 template <Element T, class CompletionToken>
 auto async_all_gather(const Communicator& communicator, std::span<const T> mine, std::span<T> all,
                       CompletionToken&& token) {

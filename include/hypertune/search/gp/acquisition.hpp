@@ -1,5 +1,5 @@
-// What an evaluation at a point promises: expected improvement and the probability of meeting constraints, as
-// logarithms that stay precise where both are next to nothing.
+// The value of evaluating a point: expected improvement and the probability of meeting constraints, as logarithms that
+// stay precise when both are tiny.
 #pragma once
 
 #include <hypertune/search/gp/chain.hpp>
@@ -17,15 +17,15 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The logarithm of the expected improvement over `best`, times the probability that a scheduler lets the trial come so
-/// far that it shows (without it, what is stopped at once is asked for again and again, as nothing is learnt of its
-/// end), times the probability that every learnt constraint is met, times the user's prior to the power of
-/// `prior_weight` (Hvarfner et al., "piBO", ICLR 2022).
+/// The sum of these logarithms: the expected improvement over `best`; the probability that a scheduler lets the trial
+/// run until the improvement shows (without it, configurations that are stopped at once are suggested again and again,
+/// as nothing is learnt of their final loss); the probability that every learnt constraint is met; and the user's prior
+/// times `prior_weight` (Hvarfner et al., "piBO", ICLR 2022).
 struct Acquisition {
   const Encoding* encoding = nullptr;
-  const Chain* objective = nullptr;  ///< null: there is nothing to improve on yet, feasibility alone counts
+  const Chain* objective = nullptr;  ///< null: there is nothing to improve on yet, only feasibility counts
   double best = 0;
-  std::vector<const Model*> constraints{};  ///< met at or below 0
+  std::vector<const Model*> constraints{};  ///< met if at most 0
   double prior_weight = 0;
 
   void evaluate(std::vector<Candidate>& candidates) const {
@@ -51,7 +51,7 @@ struct Acquisition {
     }
   }
 
-  /// The value at one candidate and its slope by feature (of the encoding; 0 for categorical ones).
+  /// The value of one candidate and its gradient by feature (of the encoding; 0 for categorical ones).
   double evaluate(const Candidate& c, std::vector<double>* slope) const {
     double value = prior(c.point);
     if (slope != nullptr) slope->assign(encoding->features(), 0.0);

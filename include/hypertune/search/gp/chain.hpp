@@ -1,4 +1,4 @@
-// The loss of a full run as a Gaussian process sees it through what was measured earlier on the way.
+// A Gaussian process of the loss of full runs that uses the losses measured earlier in the runs.
 #pragma once
 
 #include <hypertune/search/gp/logarithms.hpp>
@@ -16,15 +16,15 @@ namespace hypertune::inline v0::detail::gp {
 /// that is independent of the levels below. This is the autoregressive model of Kennedy and O'Hagan, "Predicting the
 /// output from a complex computer code when fast approximations are available", Biometrika 2000, in the recursive form
 /// of Le Gratiet and Garnier, "Recursive co-kriging model for design of computer experiments with multiple levels of
-/// fidelity", International Journal for Uncertainty Quantification 2014: what came to a level came to those below, so
-/// that one level can be learnt after another. One level alone is a plain Gaussian process.
+/// fidelity", International Journal for Uncertainty Quantification 2014: a trial that has reached a level has reached
+/// those below, so that the levels can be learnt one after the other. A single level is a plain Gaussian process.
 class Chain {
  public:
   Chain() = default;
   explicit Chain(Model only) { add(0, std::move(only)); }
 
-  /// A level on top: `difference` is of what its outputs are beyond `slope` times the level below. Of the trials that
-  /// come to it, those go on whose outputs are below `bar`.
+  /// Adds a level on top. `difference` models its outputs minus `slope` times those of the level below. Trials at this
+  /// level whose outputs are below `bar` continue to the next one.
   void add(double slope, Model difference, double bar = 0) {
     slopes_.push_back(slope);
     models_.push_back(std::move(difference));
@@ -33,8 +33,8 @@ class Chain {
   std::size_t levels() const { return models_.size(); }
   const Model& operator[](std::size_t level) const { return models_[level]; }
 
-  /// Of the highest level; without noise. `passing` is added the logarithm of the probability that a trial is let
-  /// through all levels below.
+  /// The posterior of the highest level, without noise. Adds to `passing` the logarithm of the probability that a trial
+  /// passes all levels below.
   void posterior(const Matrix& points, std::size_t count, std::vector<double>& means, std::vector<double>& variances,
                  std::vector<double>* passing = nullptr) const {
     models_.front().posterior(points, count, means, variances);
@@ -49,7 +49,7 @@ class Chain {
       }
     }
   }
-  /// At one point. `passing` is set to that logarithm, and `passing_slope` to its gradient.
+  /// The same at one point. Sets `passing` to that logarithm and `passing_slope` to its gradient.
   void posterior(std::span<const double> point, Posterior& p, bool with_slopes, double* passing = nullptr,
                  std::vector<double>* passing_slope = nullptr) const {
     models_.front().posterior(point, p, with_slopes);
@@ -76,23 +76,23 @@ class Chain {
     }
   }
 
-  /// A trial that runs is believed to return what is expected of it from `level` on: the batch is spread.
+  /// Adds a running trial with its expected outputs from `level` on, so that parallel suggestions spread.
   void believe(std::span<const double> point, std::size_t level = 0) {
     Posterior p;
     for (; level < models_.size(); ++level) {
       models_[level].posterior(point, p, false);
-      models_[level].append(point, p.mean);  // a duplicate is left out, but for noise
+      models_[level].append(point, p.mean);  // leaves out a duplicate, which would only count as noise
     }
   }
 
  private:
-  // What is measured there has noise, too.
+  // The standard deviation of a measurement, which has noise too.
   double noisy_sd(std::size_t level, double variance) const {
     return std::sqrt(variance + models_[level].hyper().noise());
   }
 
-  std::vector<double> slopes_;  // the first is of no use
-  std::vector<double> bars_;    // and the last
+  std::vector<double> slopes_;  // the first is not used
+  std::vector<double> bars_;    // the last is not used
   std::vector<Model> models_;
 };
 

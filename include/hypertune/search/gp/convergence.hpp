@@ -1,4 +1,4 @@
-// Whether a search has come to its end, and why.
+// Whether a search has stopped making progress, and why.
 #pragma once
 
 #include <hypertune/search/gp/encoding.hpp>
@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The root mean square of the differences of two points' features; labels that differ are as far as can be.
+/// The root mean square of the differences of two points' features. Different labels count as 1, the largest distance.
 inline double distance(const Encoding& encoding, const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t k = 0; k < a.size(); ++k)
@@ -19,7 +19,7 @@ inline double distance(const Encoding& encoding, const std::vector<double>& a, c
   return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, a.size())));
 }
 
-/// What the trials since `epoch` that count came to, least and (upper) median.
+/// The losses of the completed, feasible trials since `epoch`: their number, least value and (upper) median.
 struct Spread {
   std::size_t count = 0;
   double least = worst_loss, middle = worst_loss;
@@ -37,7 +37,7 @@ struct Spread {
   }
 };
 
-/// Whether the last of the trials since `epoch` brought no more than the part `counts` of the differences there are.
+/// Whether the last trials since `epoch` improved the best loss by at most the part `counts` of the spread of losses.
 inline bool stagnant(const History& history, std::size_t epoch, const Encoding& encoding, double counts) {
   const std::size_t recent = std::max<std::size_t>(10, 2 * encoding.dimensions().size());
   if (history.ended.size() < epoch + 2 * recent) return false;
@@ -49,9 +49,9 @@ inline bool stagnant(const History& history, std::size_t epoch, const Encoding& 
   return before - spread.least <= counts * (spread.middle - spread.least);
 }
 
-/// Whether a search that stagnates has found a minimum: others right beside the best are as good as it. Where the
-/// model does not fit what is near the best (a bent valley, kinks, small basins) those that are as good are elsewhere,
-/// and those beside it worse.
+/// Whether a stagnating search has found a minimum: other trials very close to the best are as good. If the model does
+/// not fit the neighbourhood of the best (a bent valley, kinks, small basins), trials that are as good are elsewhere,
+/// and those close to it are worse.
 inline bool converged(const History& history, std::size_t epoch, const Encoding& encoding, std::size_t best) {
   constexpr double beside = 0.01, as_good = 1e-3;
   constexpr std::size_t min_found = 5;

@@ -15,9 +15,9 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The losses of several objectives as one: the augmented Chebyshev norm under random weights, over their ranges
-/// (Knowles, "ParEGO: A Hybrid Algorithm With On-Line Landscape Approximation for Expensive Multiobjective Optimization
-/// Problems", IEEE Transactions on Evolutionary Computation 2006).
+/// Combines the losses of several objectives into one: the augmented Chebyshev norm with random weights, relative to
+/// their ranges (Knowles, "ParEGO: A Hybrid Algorithm With On-Line Landscape Approximation for Expensive Multiobjective
+/// Optimization Problems", IEEE Transactions on Evolutionary Computation 2006).
 inline std::vector<double> scalarised(const std::vector<std::vector<double>>& losses, std::size_t objectives,
                                       Rng& rng) {
   std::vector<double> weights(objectives), result(losses.size());
@@ -51,11 +51,11 @@ inline std::vector<double> scalarised(const std::vector<std::vector<double>>& lo
 
 struct Data {
   Inputs inputs;
-  std::vector<double> losses;   // one objective, or several made one
-  std::vector<std::size_t> of;  // the ended trial
+  std::vector<double> losses;   // of one objective, or several combined
+  std::vector<std::size_t> of;  // index of the ended trial
 };
 
-/// Where data come from: the trials that have ended since the search began (anew), at most `local` of them at once.
+/// The source of the data: the trials that have ended since the search (re)started, at most `local` of them at a time.
 struct Source {
   const History& history;
   const Encoding& encoding;
@@ -63,7 +63,7 @@ struct Source {
 
   const Record& record(std::size_t i) const { return history.ended[epoch + i]; }
 
-  /// Of the first `count` trials. Several objectives are made one by `rng`.
+  /// The data of the first `count` trials. Several objectives are combined with weights from `rng`.
   Data data(std::size_t count, Rng* rng) const {
     Data result{Inputs(encoding.categorical()), {}, {}};
     std::vector<std::vector<double>> losses;
@@ -79,7 +79,7 @@ struct Source {
     return result;
   }
 
-  /// What is known of a learnt constraint, of the trials in `all`. No values where nothing is.
+  /// The known values of a learnt constraint for the trials in `all`; empty if none are known.
   std::pair<Inputs, std::vector<double>> constraint(const Data& all, std::size_t constraint) const {
     std::pair<Inputs, std::vector<double>> result{Inputs(encoding.categorical()), {}};
     for (const std::size_t i : all.of) {
@@ -93,7 +93,7 @@ struct Source {
   }
 
  private:
-  // All, or the best fifth and those nearest to the best.
+  // All trials, or, if there are too many, the best and those nearest to the best: a fifth and four fifths of `local`.
   std::vector<std::size_t> choose(std::size_t count) const {
     std::vector<std::size_t> chosen(count);
     for (std::size_t i = 0; i < count; ++i) chosen[i] = i;

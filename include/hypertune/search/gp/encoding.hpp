@@ -1,4 +1,4 @@
-// Configurations as a Gaussian process sees them.
+// The features of configurations for a Gaussian process.
 #pragma once
 
 #include <hypertune/space/search_space.hpp>
@@ -12,8 +12,8 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// A configuration in the making: a place in the unit cube (inactive dimensions have one too, for when they become
-/// active), the point of the space there, and its features.
+/// A configuration under construction: its coordinates in the unit cube (also of inactive dimensions, in case they
+/// become active), the point of the space there, and its features.
 struct Candidate {
   std::vector<double> unit;
   Point point;
@@ -21,12 +21,12 @@ struct Candidate {
   double value = -std::numeric_limits<double>::infinity();  // of the acquisition
 };
 
-/// Maps configurations to features: a numeric or ordered dimension is its place in the unit interval (the middle of the
-/// cell of a discrete value, so that the kernel sees what will be run: Garrido-Merchan and Hernandez-Lobato 2020), an
-/// unordered choice the index of its option, compared for equality. A dimension that is not active has its middle
-/// (a category of its own, where unordered); what tells the two cases apart is the parent's own feature where that is a
-/// choice, else an indicator of the condition. Both are distances in a Euclidean embedding, so the kernel stays
-/// positive definite. Constants and derived dimensions are left out.
+/// Maps configurations to features. A numeric or ordered dimension has its coordinate in the unit interval (for a
+/// discrete value the middle of its cell, so that the kernel sees the value that will be run: Garrido-Merchan and
+/// Hernandez-Lobato 2020). An unordered choice has the index of its option, compared for equality. An inactive
+/// dimension has its middle (if unordered, a category of its own). What distinguishes inactive from active is the
+/// parent's own feature if that is a choice, else an indicator of the condition. Both are distances in a Euclidean
+/// embedding, so that the kernel stays positive definite. Constants and derived dimensions are left out.
 class Encoding {
  public:
   enum class Kind : std::uint8_t { continuous, ordered, unordered };
@@ -46,13 +46,13 @@ class Encoding {
           (info.options == 0 && !(info.upper > info.lower)))
         continue;
       const bool unordered = info.kind == DomainKind::categorical;
-      // A fine lattice is treated as a continuum, whose points are settled when they are evaluated.
+      // A fine lattice is treated as continuous; values are rounded when points are evaluated.
       const bool discrete = info.options > 0 || info.quantum > 0;
       const std::size_t options = discrete ? std::max<std::size_t>(info.options, 2) : 0;
       dimensions_.push_back({d, unordered ? Kind::unordered : discrete ? Kind::ordered : Kind::continuous, options});
       categorical_.push_back(unordered ? 1 : 0);
       if (model[d].when.empty()) continue;
-      bool explained = true;  // by choices among the features
+      bool explained = true;  // the condition depends only on choices, which are features themselves
       std::vector<std::size_t> parents;
       for (const auto& condition : model[d].when) {
         explained = explained && space.domain(condition.parent).kind == DomainKind::categorical;
@@ -76,7 +76,7 @@ class Encoding {
   std::size_t features() const { return categorical_.size(); }
   const SearchSpace& space() const { return *space_; }
 
-  /// The place in the unit cube of option k of a discrete dimension.
+  /// The coordinate in the unit cube of option k of a discrete dimension.
   double unit_of(const Dimension& dimension, std::size_t k) const {
     const auto& own = space_->model().dimensions[dimension.index];
     const DomainInfo& info = own.info;
@@ -115,13 +115,13 @@ class Encoding {
     c.point = space_->from_unit(c.unit, rng);
     if (!space_->feasible(c.point)) return false;
     c.features = features(c.point);
-    // What the law maps there and back is the same place: kept, so that a small step is not lost to rounding.
+    // The coordinate itself instead of mapping it there and back, so that a small step is not lost to rounding.
     for (std::size_t i = 0; i < dimensions_.size(); ++i)
       if (dimensions_[i].kind == Kind::continuous && is_active(c.point[dimensions_[i].index]))
         c.features[i] = c.unit[dimensions_[i].index];
     return true;
   }
-  /// A candidate at a point of the space.
+  /// The candidate of a point of the space.
   Candidate at(const Point& point) const {
     Candidate c{space_->to_unit(point), point, features(point)};
     for (double& u : c.unit)
@@ -132,7 +132,7 @@ class Encoding {
  private:
   std::optional<SearchSpace> space_;
   std::vector<Dimension> dimensions_;    // those that are features
-  std::vector<std::size_t> indicators_;  // dimensions whose being active is a feature
+  std::vector<std::size_t> indicators_;  // dimensions with an indicator feature for being active
   std::vector<std::uint8_t> categorical_;
 };
 

@@ -1,4 +1,4 @@
-// The hyperparameters that fit data, and whether the data speak for more of them.
+// Fits hyperparameters to data, and decides whether the data support additional ones.
 #pragma once
 
 #include <hypertune/detail/lbfgs.hpp>
@@ -16,8 +16,8 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The most probable hyperparameters, from the best of `starts`, and -log of their probability. They are of the same
-/// kind as the start (warped, with a direction, with a trend).
+/// The most probable hyperparameters, found from the best of `starts`, and -log of their probability. They have the
+/// same parts as the start (warp, direction, trend).
 struct Fit {
   Hyper hyper;
   double loss = std::numeric_limits<double>::infinity();
@@ -42,11 +42,11 @@ inline Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, c
   return best;
 }
 
-/// What further hyperparameters have to gain, in nats. A direction and a trend half the logarithm of the observations
-/// for each of their numbers, as chance alone gains that with them (Schwarz, "Estimating the Dimension of a Model",
-/// Annals of Statistics 1978), a trend three more: it has one number only, and is tried often. Warped inputs half a nat
-/// per feature: they have two numbers, but a narrow prior. With less, functions that are periodic, and as fast
-/// everywhere, were warped and searched the worse for it.
+/// What additional hyperparameters have to gain, in nats. For a direction and a trend: half the logarithm of the number
+/// of observations for each of their numbers, because that much is gained by chance (Schwarz, "Estimating the Dimension
+/// of a Model", Annals of Statistics 1978). Three more for a trend: it has only one number and is tried often. For
+/// warped inputs half a nat per feature: they have two numbers, but a narrow prior. With less, periodic functions,
+/// which vary equally fast everywhere, were warped, and the search got worse.
 inline double charge(const Hyper& hyper, const Inputs& inputs) {
   const double each = std::log(static_cast<double>(inputs.size())) / 2;
   const auto numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0);
@@ -54,7 +54,7 @@ inline double charge(const Hyper& hyper, const Inputs& inputs) {
          (hyper.warp.empty() ? 0 : 0.5 * static_cast<double>(inputs.features()));
 }
 
-/// A model with more hyperparameters, and the nats that it gains beyond what they are charged; 0 or less: not worth it.
+/// A model with additional hyperparameters, and its gain in nats minus their charge. 0 or less: not worth it.
 struct Richer {
   Hyper hyper;
   double gain = 0;
@@ -65,9 +65,9 @@ struct Richer {
         gain(without.loss + charge(without.hyper, inputs) - with.loss - charge(hyper, inputs)) {}
 };
 
-/// With a direction. The first guess is the one in which a model without it is steepest; the next one that of the model
-/// that came of it, as the first may end where one component has the wrong sign and a short lengthscale makes up for
-/// it.
+/// With a direction. The first guess is the direction in which a model without one is steepest, the next that of the
+/// model fitted from it: the first fit may end with a wrong sign in one component and a short lengthscale that
+/// compensates for it.
 inline Richer with_direction(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const std::size_t features = inputs.features(), n = inputs.size();
   if (std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) < 2 || n < 2 * features) return {};
@@ -78,12 +78,12 @@ inline Richer with_direction(const Inputs& inputs, const std::vector<double>& va
   for (int round = 0; model && round < 3; ++round) {
     Hyper start = plain.hyper;
     start.direction = model->steepest();
-    double square = 0;  // of how fast it changes along the direction so far
+    double square = 0;  // of the rate of change along the direction so far
     for (std::size_t k = 0; k < features; ++k) {
       square += start.direction[k] * start.direction[k] * start.weight(k);
-      if (inputs.categorical[k] == 0) start.log[k] += 0.7;  // leaves something to the direction
+      if (inputs.categorical[k] == 0) start.log[k] += 0.7;  // leaves a part to the direction
     }
-    if (!(square > 0)) break;  // nothing changes
+    if (!(square > 0)) break;  // the model is constant
     for (double& v : start.direction) v *= std::sqrt(square);
     Fit found = fit_hyper(inputs, values, {start}, evaluations + evaluations / 2);
     if (!(found.loss < directed.loss - 1)) break;

@@ -1,4 +1,4 @@
-// What a Gaussian process searcher has been told, and the data it makes of it.
+// The observations of a Gaussian process searcher, and the data that it makes of them.
 #pragma once
 
 #include <hypertune/search/gp/encoding.hpp>
@@ -14,7 +14,7 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// Learnt constraints: none is known to be broken.
+/// Whether no learnt constraint is known to be violated.
 inline bool met(const std::vector<double>& constraints) {
   return std::none_of(constraints.begin(), constraints.end(), [](double c) { return c > 0; });
 }
@@ -22,27 +22,27 @@ inline bool met(const std::vector<double>& constraints) {
 struct Record {
   Point point;
   std::vector<double> features;
-  std::vector<double> losses{};       // what it ended with, or the latest report; finite, or worst_loss
+  std::vector<double> losses{};       // the final ones, or the latest report; finite, or worst_loss
   std::vector<double> constraints{};  // NaN: unknown
   bool cut = false;                   // stopped before its end
   std::size_t subject = 0;
 
-  /// Its first loss if it went all the way and met the constraints, else the worst.
+  /// Its first loss if it completed and met the constraints, else the worst.
   double standing() const { return cut || !met(constraints) || losses.empty() ? worst_loss : losses.front(); }
 };
 
-/// A trial, ended or not, in the order of the starts.
+/// A trial, running or ended, in the order of the starts.
 struct Subject {
   TrialId trial = 0;
   Point point;
   std::vector<double> features;
   std::vector<double> constraints{};
-  int reached = 0;  // steps of its latest arrival
+  int reached = 0;  // steps of its latest Arrival
 };
 
-/// What a trial had come to after some steps.
+/// The losses of a trial after some number of steps.
 struct Arrival {
-  static constexpr int whole = std::numeric_limits<int>::max();  // steps: all it can be trained for, or it failed
+  static constexpr int whole = std::numeric_limits<int>::max();  // steps: completed or failed
   std::size_t subject = 0;
   int steps = 0;
   std::vector<double> losses;
@@ -78,7 +78,7 @@ class History {
       subject.reached = steps;
       arrivals.push_back({record.subject, steps, record.losses});
     };
-    if (o.kind == Observation::Kind::report) {  // thinned out: steps grow by a quarter at least
+    if (o.kind == Observation::Kind::report) {  // thinned out: only if steps have grown by at least a quarter
       if (o.losses.empty() || o.steps <= subject.reached + subject.reached / 4) return;
       reporting += subject.reached == 0 ? 1 : 0;
       arrive(o.steps);
@@ -86,7 +86,7 @@ class History {
     }
     reporting -= subject.reached > 0 ? 1 : 0;
     if (o.state == TrialState::failed || record.losses.empty()) {
-      record.losses.assign(objectives, worst_loss);  // so that it is not tried again nearby
+      record.losses.assign(objectives, worst_loss);  // so that nothing close to it is tried again
     } else {
       record.cut = o.state == TrialState::stopped;
       cut += record.cut ? 1 : 0;
@@ -100,12 +100,12 @@ class History {
     pending.erase(found);
   }
 
-  std::vector<Record> ended;          // in the order of their ends
-  std::map<TrialId, Record> pending;  // started, not ended
+  std::vector<Record> ended;          // in the order in which they ended
+  std::map<TrialId, Record> pending;  // started and not ended
   std::size_t started = 0;
   std::size_t useful = 0;     // ended with finite losses
-  std::size_t cut = 0;        // ended before their end
-  std::size_t reporting = 0;  // pending, with a report
+  std::size_t cut = 0;        // stopped early
+  std::size_t reporting = 0;  // pending, with at least one report
   std::vector<Subject> subjects;
   std::vector<Arrival> arrivals;
 };

@@ -1,4 +1,4 @@
-// The hyperparameters of a Gaussian process, and what is believed of them before there are data.
+// The hyperparameters of a Gaussian process, and their prior.
 #pragma once
 
 #include <algorithm>
@@ -9,15 +9,16 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// What is learnt of the kernel: a lengthscale per feature, the signal's variance and the noise's, as logarithms; and
-/// where the data speak for it (see fit.hpp), more. What stands in `warp` and `direction` for labels means nothing.
+/// The hyperparameters that are learnt: a lengthscale per feature, the variances of the signal and of the noise, as
+/// logarithms, and additional ones if the data support them (see fit.hpp). The entries of `warp` and `direction` for
+/// labels are not used.
 struct Hyper {
-  std::vector<double> log;            // features, then signal, then noise
-  std::vector<double> warp{};         // log a, log b of Warped by feature, or empty
+  std::vector<double> log;            // lengthscales by feature, then signal, then noise
+  std::vector<double> warp{};         // log a and log b of Warped, by feature; or empty
   std::vector<double> direction{};    // by feature, or empty: see Model
   std::optional<double> log_trend{};  // the variance of a quadratic trend
 
-  /// All of it in one row, and back: something of the same kind as this.
+  /// All parts in one row; and back: an object with the same parts as this one.
   std::vector<double> flat() const {
     std::vector<double> all = log;
     all.insert(all.end(), warp.begin(), warp.end());
@@ -34,7 +35,7 @@ struct Hyper {
     return h;
   }
   std::size_t features() const { return log.size() - 2; }
-  /// The logarithm of the distance in one feature over which the function changes, its share of a direction included.
+  /// The logarithm of the distance in one feature over which the function changes, including the direction's part.
   double log_length(std::size_t k) const {
     return direction.empty() ? log[k] : -std::log(weight(k) + direction[k] * direction[k]) / 2;
   }
@@ -42,17 +43,17 @@ struct Hyper {
   double signal() const { return std::exp(log[features()]); }
   double noise() const { return std::exp(log[features() + 1]); }
   double trend() const { return log_trend ? std::exp(*log_trend) : 0; }
-  // Where the parts begin in flat().
+  // Offsets of the parts in flat().
   std::size_t at_warp() const { return log.size(); }
   std::size_t at_direction() const { return at_warp() + warp.size(); }
   std::size_t at_trend() const { return at_direction() + direction.size(); }
 };
 
-/// The prior of the hyperparameters: lengthscales grow with the root of the number of features, which keeps the
-/// complexity of the functions that are expected the same whatever the dimension. Hvarfner, Hellsten, Nardi, "Vanilla
-/// Bayesian Optimization Performs Great in High Dimensions", ICML 2024. The location and width are less than theirs
-/// (exp(-1) and 1.2 for exp(1.41) and 1.73): with theirs, a dimension whose effect is small beside others' is soon held
-/// for irrelevant and left at a bound. Outputs are expected to be standardised.
+/// The prior of the hyperparameters. Lengthscales grow with the root of the number of features, so that the expected
+/// complexity of the function is the same in all dimensions. Hvarfner, Hellsten, Nardi, "Vanilla Bayesian Optimization
+/// Performs Great in High Dimensions", ICML 2024. Location and width are less than theirs (exp(-1) and 1.2 for
+/// exp(1.41) and 1.73): with theirs, a dimension with a small effect beside others soon counts as irrelevant and is
+/// left at a bound. Outputs are expected to be standardised.
 struct HyperPrior {
   explicit HyperPrior(std::size_t features)
       : length_mean(-1 + std::log(static_cast<double>(std::max<std::size_t>(1, features))) / 2),
@@ -63,8 +64,8 @@ struct HyperPrior {
   double noise_mean = -8, noise_sd = 3;
   double smallest_noise = 1e-8;
   double warp_sd = 0.25, max_warp = 1.6;
-  double direction_sd = 3, max_direction = 30;  // of 1 / lengthscale: down to a third of a dimension, as a rule
-  double trend_mean = 0, trend_sd = 2;          // around that of the outputs
+  double direction_sd = 3, max_direction = 30;  // in units of 1 / lengthscale: usually down to a third of a dimension
+  double trend_mean = 0, trend_sd = 2;          // of its variance, relative to that of the outputs
 
   Hyper start(std::size_t features, double length, double noise) const {
     Hyper h{std::vector<double>(features + 2, std::log(length * root))};
@@ -86,7 +87,7 @@ struct HyperPrior {
     add(h.direction.size(), -max_direction, max_direction);
     add(h.log_trend ? 1 : 0, std::log(1e-6), std::log(1e4));
   }
-  /// -log density, up to a constant, added to the gradient's components.
+  /// -log density, up to a constant. Its derivatives are added to the gradient's components.
   double add(const Hyper& h, std::vector<double>* gradient) const {
     double sum = 0;
     const auto one = [&](std::size_t i, double value, double mean, double sd) {

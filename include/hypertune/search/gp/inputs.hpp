@@ -1,4 +1,4 @@
-// The inputs of a Gaussian process, by feature, and the loops over them and their distances that all else waits for.
+// The inputs of a Gaussian process, by feature, and the performance-critical loops over them and their distances.
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
@@ -13,7 +13,7 @@
 namespace hypertune::inline v0::detail::gp {
 
 /// The inputs of a model, one column per feature, so that distances are summed over contiguous memory. A numeric
-/// feature lies in [0, 1] or thereabouts; a categorical one is a label, equal or not.
+/// feature lies approximately in [0, 1]; a categorical one is a label, compared for equality.
 struct Inputs {
   std::vector<std::uint8_t> categorical;     // by feature
   std::vector<std::vector<double>> columns;  // by feature, then point
@@ -27,7 +27,7 @@ struct Inputs {
   }
 
  private:
-  std::size_t points_ = 0;  // there may be no feature at all
+  std::size_t points_ = 0;  // stored, as there may be no feature at all
 };
 
 /// sums[j] += weight * (x[j] - at)^2
@@ -42,7 +42,7 @@ HYPERTUNE_HOT inline void add_unequal(double weight, double at, const double* __
                                       std::size_t n) {
   for (std::size_t j = 0; j < n; ++j) sums[j] += x[j] == at ? 0.0 : weight;
 }
-/// The sum of factor[j] * (x[j] - at)^2, and of factor[j] where x[j] is not `at`.
+/// The sum of factor[j] * (x[j] - at)^2; and, in sum_unequal(), of factor[j] for each x[j] that is not `at`.
 HYPERTUNE_HOT inline double sum_squares(const double* factor, double at, const double* x, std::size_t n) {
   double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
   std::size_t j = 0;
@@ -73,7 +73,7 @@ HYPERTUNE_HOT inline double sum_differences(const double* factor, double at, con
   return s0 + s1;
 }
 
-/// The sums of factor[j] * (x[i] - x[j]) * (a[i] - a[j]), and of the same with b, over all j < i.
+/// The sum of factor[j] * (x[i] - x[j]) * (a[i] - a[j]) over all j < i, and the same with b.
 HYPERTUNE_HOT inline std::pair<double, double> sum_changes(const double* factor, const double* x, const double* a,
                                                            const double* b, std::size_t i) {
   double by_a = 0, by_b = 0;
@@ -85,7 +85,7 @@ HYPERTUNE_HOT inline std::pair<double, double> sum_changes(const double* factor,
   return {by_a, by_b};
 }
 
-/// From squared distances to correlations in place, and -2 dk/d(r^2) where wanted. Matern 5/2.
+/// Replaces squared distances by Matern 5/2 correlations, and sets `slopes` to -2 dk/d(r^2) unless it is null.
 HYPERTUNE_HOT inline void matern(double* squares, double* slopes, std::size_t n) {
   for (std::size_t j = 0; j < n; ++j) {
     const double r = std::sqrt(5 * squares[j]);

@@ -1,4 +1,4 @@
-// What is learnt of a searcher's results, at fixed numbers of trials.
+// Learns the hyperparameters of a searcher's model, at fixed numbers of trials.
 #pragma once
 
 #include <hypertune/search/gp/data.hpp>
@@ -15,20 +15,20 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// What was learnt of one output (the objective or a constraint) at one number of trials.
+/// The hyperparameters of one output (the objective or a constraint) learnt at one number of trials.
 struct Learnt {
   std::size_t count = 0;
   Bend bend = Bend::linear;
   Hyper hyper;
 };
 
-/// How a fit is made at some number of items: not at all; from the one before; from scratch, though what was learnt
-/// before may be kept; from scratch, whatever was learnt before.
+/// How a fit is made at some number of items. none: not at all; onward: from the previous fit; afresh: from scratch,
+/// though earlier results may be kept; alone: from scratch, independent of earlier results.
 enum class Refit : std::uint8_t { none, onward, afresh, alone };
 
-/// Calls `fit(count, refit)` for each number of items at which one is to be made, on the way from `known` items to
-/// `count`, which are no fewer. Returns the last such number up to `count`, whatever was known: who is told everything
-/// at once begins where one is made alone, and arrives at the same.
+/// Calls `fit(count, refit)` for each number of items at which a fit is due, from `known` items up to `count`, which is
+/// not less. Returns the last such number up to `count`. The result does not depend on `known`: a searcher that gets
+/// all observations at once begins at a number whose fit is made `alone`, and arrives at the same result.
 template <class RefitAt, class Fit>
 std::size_t follow_fits(std::size_t known, std::size_t count, const RefitAt& refit_at, const Fit& fit) {
   while (count > 1 && refit_at(count) == Refit::none) --count;
@@ -40,9 +40,9 @@ std::size_t follow_fits(std::size_t known, std::size_t count, const RefitAt& ref
   return count;
 }
 
-/// Hyperparameters of one output, whatever was computed before: fits are made at fixed numbers of trials only, each
-/// from the one before, and now and then from scratch, so that a searcher that is told everything at once arrives at
-/// the same ones.
+/// The hyperparameters of each output. They do not depend on what was computed before: fits are made only at fixed
+/// numbers of trials, each from the previous one, and now and then from scratch, so that a searcher that gets all
+/// observations at once arrives at the same result.
 class Learner {
  public:
   void clear() { learnt_.clear(); }
@@ -63,12 +63,12 @@ class Learner {
   static std::vector<Hyper> starts(std::size_t features, std::size_t count) {
     const HyperPrior prior(features);
     std::vector<Hyper> result = {prior.start(features, 0.3, 1e-4)};
-    if (count < 50) result.push_back(prior.start(features, 1.0, 1e-2));  // few data may be explained in two ways
+    if (count < 50) result.push_back(prior.start(features, 1.0, 1e-2));  // few data may have two explanations
     return result;
   }
 
  private:
-  // At all numbers of trials first, ever fewer later.
+  // At every number of trials at first, then at fewer and fewer.
   static Refit refit_at(std::size_t count) {
     if (count <= 12 || (count > 128 && count % 128 == 0)) return Refit::alone;
     if (count == 16 || count == 24 || count == 40 || count == 64 || count == 128) return Refit::afresh;
@@ -103,7 +103,7 @@ class Learner {
       if (!result.hyper.log_trend) take(with_trend(all.inputs, values, result.hyper), result.hyper);
       return result;
     }
-    // The bend of the greatest evidence. With many data a short look is enough to tell them apart.
+    // Choose the bend with the greatest evidence. With many data a short fit is enough to tell the bends apart.
     double best = std::numeric_limits<double>::infinity();
     Hyper straight;
     for (const Bend bend : all_bends) {
@@ -132,14 +132,14 @@ class Learner {
     return richer.gain > 0;
   }
 
-  // What models of losses that are bent in different ways are compared by: less is better.
+  // The criterion by which models of differently bent losses are compared: less is better.
   static double evidence(const Data& all, Bend bend, const Hyper& hyper) {
     const auto bent = transform(all.losses, bend);
     return Model::loss(all.inputs, bent.values, hyper, nullptr) + HyperPrior(hyper.features()).add(hyper, nullptr) +
            charge(hyper, all.inputs) + charge(bend) - bent.log_jacobian;
   }
 
-  // From scratch, a direction that was known is not always found again.
+  // A fit from scratch does not always find a known direction again, so compare it with the old one.
   static void keep_direction(const Data& all, const Learnt& before, Learnt& result) {
     double best = evidence(all, result.bend, result.hyper);
     std::vector<Bend> bends = {before.bend};
@@ -155,7 +155,7 @@ class Learner {
     }
   }
 
-  // What is a quadratic is one only of losses that are not bent, and without a trend a bend may look the likelier.
+  // A quadratic is one only in losses that are not bent. Without a trend, a bend may look more likely, so try both.
   static void straighten(const Data& all, Hyper straight, Learnt& result) {
     const auto values = transform(all.losses, Bend::linear).values;
     if (!take(with_trend(all.inputs, values, straight), straight)) return;
@@ -166,7 +166,7 @@ class Learner {
 
   static int few(std::size_t count) { return count < 200 ? 12 : 8; }
 
-  std::vector<Learnt> learnt_;  // by output, the last
+  std::vector<Learnt> learnt_;  // the latest, by output
 };
 
 }  // namespace hypertune::inline v0::detail::gp

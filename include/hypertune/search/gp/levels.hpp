@@ -1,4 +1,4 @@
-// Trials that were stopped, or that wait on the way: levels of steps, and what is learnt of each.
+// For trials that were stopped or are paused: levels of steps, and the model of each.
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
@@ -20,9 +20,9 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The steps of the levels, ascending, from how far each trial came. The highest is the most that `least` trials have
-/// come to (as in BOHB: Falkner et al. 2018); each below has a third more than the one above it, so that there are few,
-/// and they are where a scheduler's rungs are.
+/// The steps of the levels, ascending, from the steps that each trial has reached. The highest level is the most steps
+/// that at least `least` trials have reached (as in BOHB: Falkner et al. 2018). Each level below has a third more
+/// trials than the one above it, so that there are few levels, and they lie at a scheduler's rungs.
 inline std::vector<int> level_steps(std::vector<int> reached, std::size_t least) {
   std::vector<int> result;
   if (reached.empty()) return result;
@@ -41,20 +41,20 @@ inline std::vector<int> level_steps(std::vector<int> reached, std::size_t least)
 struct Level {
   int steps = 0;
   Inputs inputs;
-  std::vector<double> losses;   // one objective, or several made one
+  std::vector<double> losses;   // of one objective, or several combined
   std::vector<std::size_t> of;  // subjects
-  std::size_t passed = 0;       // of them, came to the next level
+  std::size_t passed = 0;       // how many of them reached the next level
 };
 
-/// What was learnt of a level.
+/// The learnt parameters of a level.
 struct Stage {
   int steps = 0;
   Bend bend = Bend::linear;
   Hyper hyper;
-  double slope = 0;  // from the level below
+  double slope = 0;  // relative to the level below
 };
 
-/// What the first `count` arrivals tell, at most `local` trials a level.
+/// The data of the first `count` arrivals, with at most `local` trials per level.
 class Levels {
  public:
   Levels(const History& history, const Encoding& encoding, std::size_t count, std::size_t local)
@@ -63,7 +63,7 @@ class Levels {
     for (std::size_t i = 0; i < count; ++i) by_subject_[history.arrivals[i].subject].push_back(i);
   }
 
-  /// How many steps' level the trial has come to; 0: none.
+  /// The steps of the trial's last arrival; 0: none.
   int reached(std::size_t subject) const { return by_subject_[subject].empty() ? 0 : last(subject).steps; }
 
   std::vector<int> steps() const {
@@ -74,7 +74,7 @@ class Levels {
     return level_steps(std::move(reached), least);
   }
 
-  /// Several objectives are made one, by the same weights as long as `rng` is where it is.
+  /// Several objectives are combined, with the same weights while `rng` has the same state.
   Level level(int steps, int next, std::size_t objectives, const Rng* rng) const {
     Level result{steps, Inputs(encoding_.categorical()), {}, {}};
     std::vector<const Arrival*> there;
@@ -107,7 +107,7 @@ class Levels {
   const Arrival& last(std::size_t subject) const { return history_.arrivals[by_subject_[subject].back()]; }
   bool useful(std::size_t s) const { return !by_subject_[s].empty() && last(s).losses.front() < worst_loss; }
 
-  // The best half (who came farther is better), and of the others some from everywhere.
+  // Keeps the best half (more steps are better), and of the others an even selection.
   void thin_out(std::vector<const Arrival*>& there) const {
     if (there.size() <= local_) return;
     std::vector<std::size_t> order(there.size());
@@ -129,13 +129,13 @@ class Levels {
   const History& history_;
   const Encoding& encoding_;
   std::size_t local_;
-  std::vector<std::vector<std::size_t>> by_subject_;  // arrivals
+  std::vector<std::vector<std::size_t>> by_subject_;  // indices of arrivals
 };
 
-/// How steeply a level's outputs (standardised) rise with what the level below says of the same trials: least squares,
-/// drawn towards a correlation of 0.7, as those that were let through differ less below than all did and so seem to
-/// have less in common than they have. Never falling: what is bad below was stopped there, and would be believed good
-/// above.
+/// The slope of a level's (standardised) outputs as a function of the level below at the same trials: least squares,
+/// shrunk towards a correlation of 0.7. Trials that passed the level below differ less there than all trials did, so
+/// that the correlation seems lower than it is. Never negative: bad trials were stopped below, and would be predicted
+/// to be good above.
 inline double slope_between(const std::vector<double>& below, const std::vector<double>& outputs) {
   constexpr double expected = 0.7, trust = 4, least = 0.03;
   double mean_x = 0, mean_y = 0;
@@ -153,8 +153,8 @@ inline double slope_between(const std::vector<double>& below, const std::vector<
   return std::clamp((xy / spread + trust * expected) / (n + trust), 0.0, 1.0) / spread;
 }
 
-/// Puts `level` on top of `chain` by `stage`; `learn` changes the stage before, given outputs for a bend. False if it
-/// cannot be.
+/// Adds `level` on top of `chain` with the parameters `stage`. `learn` may change the stage first, given the outputs
+/// for a bend. False if the model cannot be built.
 template <class Learn>
 bool add_level(Chain& chain, const Level& level, Stage& stage, Learn&& learn) {
   std::vector<double> below, variances;
@@ -183,7 +183,7 @@ bool add_level(Chain& chain, const Level& level, Stage& stage, Learn&& learn) {
   return true;
 }
 
-/// As Learner, of all levels: fits are made at fixed numbers of arrivals, each from the one before.
+/// Like Learner, for all levels: fits are made at fixed numbers of arrivals, each from the previous one.
 class LevelLearner {
  public:
   const std::vector<Stage>& at(const History& history, const Encoding& encoding, std::size_t local) {
@@ -193,7 +193,7 @@ class LevelLearner {
     return stages_;
   }
 
-  /// Hyperparameters and bends of all levels, from what was learnt `before`. With `rng`, of several objectives.
+  /// The parameters of all levels, starting from `before`. With `rng`, of several objectives.
   static std::vector<Stage> fit(const Levels& levels, const std::vector<Stage>& before, std::size_t objectives = 1,
                                 const Rng* rng = nullptr) {
     std::vector<Stage> result;

@@ -1,4 +1,4 @@
-// Logarithms of the normal distribution and of expected improvement that stay precise where both are next to nothing.
+// Logarithms of the normal distribution and of expected improvement that stay precise when both are tiny.
 #pragma once
 
 #include <hypertune/space/detail/normal.hpp>
@@ -11,8 +11,8 @@ inline constexpr double log_root_two_pi = 0.91893853320467274178;
 
 inline double log_normal_density(double z) { return -z * z / 2 - log_root_two_pi; }
 
-/// The continued fraction 1 / (t + 2 / (t + 3 / (t + …))) for t >= 5: Mills' ratio (1 - Phi(t)) / phi(t) is
-/// 1 / (t + that), and 1 - t * Mills' ratio is that / (t + that), without cancellation.
+/// c = 1 / (t + 2 / (t + 3 / (t + …))), a continued fraction, for t >= 5. Mills' ratio (1 - Phi(t)) / phi(t) is 1 / (t
+/// + c), and 1 - t * Mills' ratio is c / (t + c), without cancellation.
 inline double mills_tail(double t) {
   if (t > 1e8) return 1 / t;
   double c = 0;
@@ -20,8 +20,8 @@ inline double mills_tail(double t) {
   return 1 / (t + c);
 }
 
-/// log h(z), where h(z) = phi(z) + z Phi(z) is the expected improvement of a standard normal, for any z, and
-/// Phi / h and phi / h, which its derivatives are made of. Ament, Daulton, Eriksson, Balandat, Bakshy, "Unexpected
+/// log h(z), where h(z) = phi(z) + z Phi(z) is the expected improvement of a standard normal, for any z; and Phi / h
+/// and phi / h, from which its derivatives are computed. Ament, Daulton, Eriksson, Balandat, Bakshy, "Unexpected
 /// Improvements to Expected Improvement for Bayesian Optimization", NeurIPS 2023.
 struct LogImprovement {
   double log_h, cdf_ratio, density_ratio;

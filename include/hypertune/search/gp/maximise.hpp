@@ -1,4 +1,4 @@
-// Where an acquisition function is largest.
+// Maximises an acquisition function.
 #pragma once
 
 #include <hypertune/detail/lbfgs.hpp>
@@ -18,27 +18,27 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The part of the unit cube in which to look, by dimension of the encoding. Unordered dimensions are not bounded.
+/// The part of the unit cube to search, by dimension of the encoding. Unordered dimensions are not bounded.
 struct Box {
   std::vector<double> lower, upper;
 };
 
-/// A broad look (a shifted Sobol sequence, and steps of many sizes from the best points known), then an ascent from the
-/// best of it: by gradient in the continuous dimensions, option by option in the others, in turn.
+/// A global search (a shifted Sobol sequence, and steps of many sizes from the best known points), then ascents from
+/// the best candidates: by gradient in the continuous dimensions and option by option in the others, alternately.
 class Maximiser {
  public:
   struct Effort {
-    std::size_t broad = 512, near = 256;  ///< candidates looked at
+    std::size_t broad = 512, near = 256;  ///< candidates evaluated
     std::size_t ascents = 5;
-    int evaluations = 40;  ///< of an ascent by gradient, at most
-    int neighbours = 400;  ///< tried option by option, in all
+    int evaluations = 40;  ///< at most, per ascent by gradient
+    int neighbours = 400;  ///< tried option by option, in total
   };
 
   Maximiser(const Encoding& encoding, const SobolSequence& sequence, const Acquisition& acquisition, const Box& box,
             Rng& rng)
       : encoding_(encoding), sequence_(sequence), acquisition_(acquisition), box_(box), rng_(rng) {}
 
-  /// The candidates found, best first; empty if nothing feasible was found. `known` are good points to start from, best
+  /// The candidates found, best first; empty if nothing feasible was found. `known`: good points to start from, best
   /// first.
   std::vector<Candidate> run(const std::vector<Candidate>& known, const Effort& effort) {
     std::vector<Candidate> candidates = broad(effort.broad);
@@ -71,7 +71,7 @@ class Maximiser {
                                    [](const Candidate& a, const Candidate& b) { return a.value > b.value; });
     return found;
   }
-  /// What run() has looked at beside what it found, best first.
+  /// Further candidates that run() evaluated, best first.
   const std::vector<Candidate>& spare() const { return spare_; }
 
  private:
@@ -96,7 +96,7 @@ class Maximiser {
       else
         ++misses;
     }
-    // The constraints leave little: the space itself knows how to draw from it.
+    // The constraints leave little: let the space draw feasible points.
     for (std::size_t i = 0; result.size() < std::min<std::size_t>(count, 32) && i < 32; ++i)
       result.push_back(encoding_.at(encoding_.space().sample(rng_)));
     if (acquisition_.prior_weight > 0)
@@ -139,7 +139,7 @@ class Maximiser {
     }
   }
 
-  // The continuous dimensions.
+  // Ascends in the continuous dimensions.
   void slide(Candidate& c, int evaluations) {
     const auto& dimensions = encoding_.dimensions();
     std::vector<std::size_t> moving;
@@ -179,7 +179,7 @@ class Maximiser {
     }
   }
 
-  // The discrete dimensions, each in turn. Whether anything was better.
+  // Improves the discrete dimensions one after the other. Returns whether anything improved.
   bool hop(Candidate& c) {
     bool moved = false;
     const auto& dimensions = encoding_.dimensions();

@@ -1,4 +1,4 @@
-// A Gaussian process: its likelihood with gradients, its posterior.
+// A Gaussian process: its likelihood with gradients, and its posterior.
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
@@ -17,27 +17,27 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The mean of a posterior and its variance, without noise, with their gradients by feature (0 for categorical ones).
+/// Mean and variance of a posterior, without noise, with their gradients by feature (0 for categorical ones).
 struct Posterior {
   double mean = 0, variance = 1;
   std::vector<double> mean_slope, variance_slope;
 };
 
-/// A Gaussian process with a constant mean (of prior N(0, 1), integrated by its best value), a Matern 5/2 kernel with a
-/// lengthscale per feature, and Gaussian noise, conditioned on data.
+/// A Gaussian process with a constant mean (with prior N(0, 1); its most probable value is used), a Matern 5/2 kernel
+/// with a lengthscale per feature, and Gaussian noise, conditioned on data.
 ///
-/// Where the hyperparameters have a direction v, distances grow along it, too: the kernel's r^2 is the sum of
-/// (d_k / lengthscale_k)^2 plus (v . d)^2, so that what changes along one line across the features (a ridge, a valley
-/// askew) is learnt as such. This is the factor analysis distance of Rasmussen and Williams, "Gaussian Processes for
-/// Machine Learning", 2006, section 5.1, of rank one.
+/// If the hyperparameters have a direction v, distances grow along it, too: the kernel's r^2 is the sum of (d_k /
+/// lengthscale_k)^2 plus (v . d)^2. So changes along one line across the features (a ridge, an oblique valley) are
+/// learnt as such. This is the factor analysis distance of Rasmussen and Williams, "Gaussian Processes for Machine
+/// Learning", 2006, section 5.1, of rank one.
 ///
-/// Where they have a trend, a quadratic of the numeric features is added whose coefficients are learnt: the kernel
-/// (1 + u . u')^2 (the same book, section 4.2.2), with u from -1 to 1 in each, after the warp.
+/// If they have a trend, a quadratic of the numeric features with learnt coefficients is added: the kernel (1 + u .
+/// u')^2 (the same book, section 4.2.2), with u from -1 to 1 in each feature, after the warp.
 class Model {
  public:
   Model() = default;
 
-  /// nullopt if the covariance cannot be factored, which takes values that are not finite.
+  /// nullopt if the covariance cannot be factored, which happens only for non-finite values.
   static std::optional<Model> of(Inputs inputs, std::vector<double> outputs, Hyper hyper) {
     Model m;
     m.inputs_ = std::move(inputs);
@@ -58,11 +58,11 @@ class Model {
   const Hyper& hyper() const { return hyper_; }
 
   /// -log of the marginal likelihood of the outputs, without the constant n/2 log 2 pi, and its gradient by the
-  /// hyperparameters, as in Hyper::flat(). +infinity where the covariance cannot be factored.
+  /// hyperparameters in the order of Hyper::flat(). +infinity if the covariance cannot be factored.
   static double loss(const Inputs& inputs, const std::vector<double>& outputs, const Hyper& hyper,
                      std::vector<double>* gradient) {
     Model m;
-    m.inputs_ = inputs;  // copied: small beside the n^3 that follow
+    m.inputs_ = inputs;  // a copy is cheap compared with the n^3 operations below
     m.outputs_ = outputs;
     m.hyper_ = hyper;
     m.read_hyper();
@@ -81,8 +81,8 @@ class Model {
     return fit / 2 + m.factor_.log_determinant() / 2;
   }
 
-  /// One more observation, in O(n^2). False, and nothing is changed, where it is a duplicate that the factor cannot
-  /// take.
+  /// Adds one observation, in O(n^2). Returns false and changes nothing if it is a duplicate with which the covariance
+  /// cannot be factored.
   bool append(std::span<const double> unwarped, double output) {
     std::vector<double> warped;
     const std::span<const double> point = warp(unwarped, warped, nullptr);
@@ -97,7 +97,7 @@ class Model {
     return true;
   }
 
-  /// Each row of `points` has one entry per feature.
+  /// Means and variances at the first `count` rows of `points`, which have one entry per feature.
   void posterior(const Matrix& points, std::size_t count, std::vector<double>& means,
                  std::vector<double>& variances) const {
     Matrix k(count, size());
@@ -115,7 +115,7 @@ class Model {
       variances[i] = bounded(variances[i] - dot(k.row(i), k.row(i), size()), variances[i]);
   }
 
-  /// At one point.
+  /// The posterior at one point.
   void posterior(std::span<const double> unwarped, Posterior& p, bool with_slopes) const {
     const std::size_t n = size();
     std::vector<double> k(n), solved, warped, bends;
@@ -148,10 +148,10 @@ class Model {
     return means;
   }
 
-  /// The direction in which the mean changes most, on average over the observed points: of unit length, and 0 for
-  /// labels but for rounding. Constantine, Dow, Wang, "Active Subspace Methods in Theory and Practice", SIAM Journal on
-  /// Scientific Computing 2014; but each gradient counts by its length, not by the square of it, as some are steeper
-  /// than all others together.
+  /// The direction in which the mean changes most, on average over the observed points: of unit length, and 0 (up to
+  /// rounding) for labels. Constantine, Dow, Wang, "Active Subspace Methods in Theory and Practice", SIAM Journal on
+  /// Scientific Computing 2014; but each gradient is weighted by its length instead of its square, as a few gradients
+  /// may be steeper than all others together.
   std::vector<double> steepest() const {
     const std::size_t n = size(), d = inputs_.features();
     Matrix outer(d, d);
@@ -172,16 +172,16 @@ class Model {
   }
 
  private:
-  // Of the covariances of a point with the observations.
+  // Derivatives of the covariances of a point with the observations.
   struct Slopes {
     std::vector<double> by_distance;  // -2 dk/d(r^2)
-    std::vector<double> by_inner;     // dk/d(1 + u . u'), where there is a trend
+    std::vector<double> by_inner;     // dk/d(1 + u . u'), if there is a trend
   };
-  // What a gradient of the likelihood is made of; lower triangles.
+  // The terms of the likelihood's gradient; lower triangles.
   struct Terms {
     Matrix covariance;
     Matrix slopes;  // -2 dk/d(r^2), as correlations, without the signal's variance
-    Matrix inners;  // 1 + u . u', where there is a trend
+    Matrix inners;  // 1 + u . u', if there is a trend
     Inputs by_a, by_b;
   };
 
@@ -191,7 +191,7 @@ class Model {
     signal_ = hyper_.signal();
     noise_ = hyper_.noise();
     if (!hyper_.log_trend) return;
-    double average = 1;  // of 1 + u . u over the cube, so that the variance means the same in all dimensions
+    double average = 1;  // of 1 + u . u over the cube, so that the variance has the same meaning in all dimensions
     for (const auto label : inputs_.categorical) average += label != 0 ? 0 : 1.0 / 3;
     trend_ = hyper_.trend() / (average * average);
   }
@@ -221,7 +221,7 @@ class Model {
     const double i = inner(point, point);
     return signal_ + trend_ * i * i;
   }
-  // sums[j]: inner() of a point, or of observation `index`, with observation j of the first n.
+  // sums[j]: inner() of a point (or of observation `index`, if it is null) with observation j of the first n.
   void inners(const double* point, std::size_t index, double* sums, std::size_t n) const {
     std::fill_n(sums, n, 1.0);
     for (std::size_t k = 0; k < inputs_.features(); ++k) {
@@ -236,7 +236,7 @@ class Model {
   Warped warped(double x, std::size_t feature) const {
     return {x, hyper_.warp[2 * feature], hyper_.warp[2 * feature + 1]};
   }
-  // With the derivatives by the logarithms of a and b, where wanted.
+  // Warps the inputs; by_a and by_b get the derivatives by the logarithms of a and b, unless they are null.
   void warp_inputs(Inputs* by_a, Inputs* by_b) {
     if (hyper_.warp.empty()) return;
     if (by_a != nullptr) *by_a = *by_b = inputs_;
@@ -252,7 +252,7 @@ class Model {
       }
     }
   }
-  // The point itself where nothing is warped, else `result`. `bends`: the slopes by feature.
+  // The warped point, in `result`; or the point itself if nothing is warped. `bends`: the slopes by feature.
   std::span<const double> warp(std::span<const double> point, std::vector<double>& result,
                                std::vector<double>* bends) const {
     if (hyper_.warp.empty()) return point;
@@ -266,7 +266,7 @@ class Model {
     }
     return result;
   }
-  // What is left of a prior variance: rounding leaves nothing below this.
+  // The posterior variance cannot be smaller than this because of rounding.
   static double bounded(double variance, double prior) { return std::max(variance, 1e-12 * prior); }
 
   // k[j]: the covariance of `point` with observation j.
@@ -286,7 +286,7 @@ class Model {
     slopes->by_inner.resize(n);
     for (std::size_t j = 0; j < n; ++j) slopes->by_inner[j] = 2 * trend_ * sums[j];
   }
-  // Of the sum of factors[j] times the covariance of `point` with observation j, by feature.
+  // The gradient by feature of the sum of factors[j] times the covariance of `point` with observation j.
   std::vector<double> gradient(std::span<const double> point, const std::vector<double>& factors,
                                const Slopes& slopes) const {
     const std::size_t n = size();
@@ -319,7 +319,7 @@ class Model {
     const double at = point != nullptr ? projection({point, weights_.size()}) : projected_[index];
     add_squares(1, at, projected_.data(), sums, n);
   }
-  // The lower triangle.
+  // The lower triangle of the covariance of the observations.
   Matrix covariance(Terms* terms) const {
     const std::size_t n = size();
     Matrix c(n, n);
@@ -346,7 +346,7 @@ class Model {
     alpha_ = outputs_;
     factor_.solve(alpha_);
     factor_.solve(ones);
-    double weight = 1, sum = 0;  // 1: of the mean's own prior
+    double weight = 1, sum = 0;  // 1: from the prior of the mean
     for (std::size_t i = 0; i < n; ++i) {
       weight += ones[i];
       sum += alpha_[i];
@@ -379,7 +379,7 @@ class Model {
         by_inner[j] = 2 * trend_ * of_pair * inner[j];
         const double of_trend = by_inner[j] * inner[j] / 2;
         by_trend += of_trend;
-        if (j < i) by_signal -= of_trend;  // which is in the covariance, too
+        if (j < i) by_signal -= of_trend;  // the covariance includes the trend
       }
       for (std::size_t j = 0; j < along.size() && j < i; ++j) along[j] = factors[j] * (projected_[i] - projected_[j]);
       for (std::size_t k = 0; k < d; ++k) {

@@ -1,4 +1,4 @@
-// The last digits of a minimum that has been found.
+// Finds the last digits of a minimum that has been found.
 #pragma once
 
 #include <hypertune/detail/lbfgs.hpp>
@@ -18,11 +18,11 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The trials nearest to one, among those that differ from it in continuous parameters alone.
+/// The trials nearest to a given one, among those that differ from it only in continuous parameters.
 struct Neighbourhood {
   struct Trial {
     const Record* record;
-    double distance;  // the greatest of the differences of features
+    double distance;  // the greatest difference of a feature
   };
   std::vector<std::size_t> free;  // the features that differ
   std::vector<Trial> trials;
@@ -39,7 +39,7 @@ struct Neighbourhood {
       const Record& record = history.ended[i];
       if (!std::isfinite(record.standing())) continue;
       double distance = 0;
-      bool differs = false;  // in what does not move
+      bool differs = false;  // in a feature that is not free
       for (std::size_t k = 0; k < moves.size(); ++k) {
         const double away = std::fabs(record.features[k] - center.features[k]);
         differs = differs || (moves[k] == 0 && away != 0);
@@ -48,7 +48,7 @@ struct Neighbourhood {
       if (!differs) trials.push_back({&record, distance});
     }
   }
-  /// Keeps that many; false if there are fewer.
+  /// Keeps the nearest `count` trials. False if there are fewer.
   bool keep(std::size_t count) {
     if (trials.size() < count) return false;
     hypertune::detail::stable_sort(trials.begin(), trials.end(),
@@ -58,13 +58,13 @@ struct Neighbourhood {
   }
 };
 
-/// Where a quadratic through the trials nearest to the best one has its minimum: what to try for the last digits, once
-/// a minimum is found. A Gaussian process of the whole space tells losses apart down to its noise, some 1e-8 of the
-/// differences there are; the error of a quadratic falls with the third power of the distance, so that few steps gain
-/// what many of the other kind do not (Conn, Scheinberg and Vicente, "Introduction to derivative-free optimization",
-/// 2009, chapters 4 and 10). The features of the place; discrete parameters stay as they are. nullopt where there are
-/// too few trials, or more than 20 continuous parameters (the work grows with the sixth power of their number), or
-/// nothing is to be gained beyond rounding.
+/// The minimum of a quadratic through the trials nearest to the best one, as a suggestion for the last digits once a
+/// minimum was found. A Gaussian process of the whole space distinguishes losses only down to its noise, some 1e-8 of
+/// the spread of losses. The error of a quadratic falls with the third power of the distance, so that few steps gain
+/// what many suggestions of the Gaussian process do not (Conn, Scheinberg and Vicente, "Introduction to derivative-free
+/// optimization", 2009, chapters 4 and 10). Returns the features; discrete parameters stay unchanged. nullopt if there
+/// are too few trials, or more than 20 continuous parameters (the work grows with the sixth power of their number), or
+/// the gain would be within rounding.
 inline std::optional<std::vector<double>> polish(const History& history, std::size_t epoch, const Encoding& encoding,
                                                  std::size_t best) {
   const Record& center = history.ended[best];
@@ -83,11 +83,11 @@ inline std::optional<std::vector<double>> polish(const History& history, std::si
     for (std::size_t k = 0; k < d; ++k)
       points(i, k) = (record->features[near.free[k]] - center.features[near.free[k]]) / radius;
     values[i] = (record->standing() - center.standing()) / scale;
-    weights[i] = std::pow(std::max(distance / radius, 1e-3), -3);  // as the error of what is that far
+    weights[i] = std::pow(std::max(distance / radius, 1e-3), -3);  // the inverse of the model's error at that distance
   }
   const Quadratic model(points, values, weights);
 
-  std::vector<double> lower(d), upper(d), step(d, 0.0);  // in units of the radius: not farther than what is known
+  std::vector<double> lower(d), upper(d), step(d, 0.0);  // in units of the radius: not outside of the known trials
   for (std::size_t k = 0; k < d; ++k) {
     const double at = center.features[near.free[k]];
     lower[k] = std::max(-1.0, (0 - at) / radius);

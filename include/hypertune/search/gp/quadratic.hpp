@@ -1,4 +1,4 @@
-// Least squares, and quadratics by them.
+// Least squares, and quadratic models fitted by them.
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
@@ -10,8 +10,8 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// The c that minimises |A c - y|, by modified Gram-Schmidt (Golub and Van Loan, "Matrix Computations", 5.3.5); y has a
-/// value for each row of A. A column that depends on those before it gets zero.
+/// The c that minimises |A c - y|, by modified Gram-Schmidt (Golub and Van Loan, "Matrix Computations", 5.3.5). y has
+/// one value per row of A. A column that depends linearly on those before it gets coefficient zero.
 inline std::vector<double> least_squares(const Matrix& a, std::vector<double> y) {
   const std::size_t rows = a.rows(), cols = a.cols();
   Matrix q(cols, rows), r(cols, cols);  // Q is transposed, so that its columns are contiguous
@@ -37,12 +37,12 @@ inline std::vector<double> least_squares(const Matrix& a, std::vector<double> y)
   return c;
 }
 
-/// A polynomial of the second degree in `dimensions` variables.
+/// A polynomial of degree two in `dimensions` variables.
 class Quadratic {
  public:
   static std::size_t terms(std::size_t dimensions) { return 1 + dimensions + dimensions * (dimensions + 1) / 2; }
 
-  /// The one nearest to `values` at the rows of `points`, where each counts by the square of its weight.
+  /// The least-squares fit to `values` at the rows of `points`; errors are multiplied by the weights.
   Quadratic(const Matrix& points, const std::vector<double>& values, const std::vector<double>& weights)
       : dimensions_(points.cols()) {
     Matrix a(points.rows(), terms(dimensions_));

@@ -1,4 +1,4 @@
-// What GaussianProcess knows.
+// The state of GaussianProcess.
 #pragma once
 
 #include <hypertune/search/detail/sobol_sequence.hpp>
@@ -29,9 +29,9 @@ struct GaussianProcessState {
   Ties ties;
   History history;
   Region region;
-  std::size_t epoch = 0;  // the observation at which the search began anew
+  std::size_t epoch = 0;  // number of ended trials when the search restarted last
   double best = worst_loss;
-  std::optional<std::size_t> center;  // the best of the ended trials, and the region's middle
+  std::optional<std::size_t> center;  // the best of the ended trials, and the centre of the region
   Learner learner;                    // a cache, …
   LevelLearner level_learner;         // … and another one
 };

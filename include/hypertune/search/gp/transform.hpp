@@ -1,4 +1,4 @@
-// Losses as a Gaussian process can take them.
+// Transforms losses for a Gaussian process.
 #pragma once
 
 #include <algorithm>
@@ -11,25 +11,25 @@
 
 namespace hypertune::inline v0::detail::gp {
 
-/// How losses are bent before they are standardised. Losses are heavy-tailed as a rule: a few configurations are very
-/// bad, and what matters happens near the least. Power transforms are what HEBO does about it (Cowen-Rivers et al.,
-/// "HEBO: Pushing The Limits of Sample-Efficient Hyperparameter Optimisation", JAIR 2022); here they start from the
-/// least loss seen, in units of the distance from there to a low quantile, so that an offset of the losses changes
-/// nothing.
+/// How losses are transformed before they are standardised. Losses are usually heavy-tailed: a few configurations are
+/// very bad, and the relevant differences are near the least loss. HEBO uses power transforms against that
+/// (Cowen-Rivers et al., "HEBO: Pushing The Limits of Sample-Efficient Hyperparameter Optimisation", JAIR 2022). Here
+/// they start from the least loss seen, in units of the distance from there to a low quantile, so that an offset of the
+/// losses has no effect.
 enum class Bend : std::uint8_t { linear, root, log, fine_log };
 inline constexpr Bend all_bends[] = {Bend::linear, Bend::root, Bend::log, Bend::fine_log};
 
-/// What a bend has to gain, in nats, for losses not to be taken as they are: with less, what is near the best was lost
-/// sight of on Levy functions.
+/// The nats that a bend has to gain over untransformed losses: with less, the neighbourhood of the best was lost on
+/// Levy functions.
 constexpr double charge(Bend bend) { return bend == Bend::linear ? 0 : 4; }
 
 struct Transformed {
   std::vector<double> values;  ///< mean 0 and variance 1, or all 0
-  double log_jacobian = 0;     ///< the sum of the logarithms of the derivatives, what is cut off as if
-                               ///< by a logarithm: what makes likelihoods comparable
+  double log_jacobian = 0;     ///< the sum of the logarithms of the derivatives, with clipping counted as
+                               ///< a logarithm: needed to compare likelihoods
 };
 
-/// Losses that are not finite count as the worst that are. There must be one that is finite.
+/// Non-finite losses count as the worst finite ones. At least one loss must be finite.
 inline Transformed transform(const std::vector<double>& losses, Bend bend) {
   const std::size_t n = losses.size();
   std::vector<double> sorted;
@@ -47,7 +47,7 @@ inline Transformed transform(const std::vector<double>& losses, Bend bend) {
   const double least = sorted.empty() ? 0 : sorted.front();
   const double range = sorted.empty() ? 0 : sorted.back() - least;
   if (!(range > 0) || !(range > 1e-14 * std::fabs(least))) return result;
-  // The unit: a quantile that is not the least itself, whatever is tied with it.
+  // The unit: the distance of a quantile above the least loss, even if many losses are tied with that.
   double unit = 0;
   for (double q = bend == Bend::fine_log ? 0.1 : 0.5; unit <= 1e-12 * range; q = q + (1 - q) / 2 + 0.01) {
     if (q >= 1) {
@@ -57,8 +57,8 @@ inline Transformed transform(const std::vector<double>& losses, Bend bend) {
     unit = quantile(q) - least;
   }
   const double cap = least + std::min(range, 1e12 * unit);
-  // Outliers say "bad", and no more. Their density is that of a logarithm, or which bend is the likelier would depend
-  // on what losses are measured in.
+  // Outliers are clipped: they are just bad. Their density is counted as that of a logarithm, or the choice of a bend
+  // would depend on the unit of the losses.
   constexpr double far = 30;
   double mean = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -99,8 +99,8 @@ inline Transformed transform(const std::vector<double>& losses, Bend bend) {
   return result;
 }
 
-/// How much a learnt constraint is violated: 0 stays where it is, as it is what matters, and large values are drawn
-/// together (bilog; Eriksson and Poloczek, "Scalable Constrained Bayesian Optimization", AISTATS 2021).
+/// The violations of a learnt constraint, transformed: 0 stays 0, as that is the decisive value, and large values are
+/// compressed (bilog; Eriksson and Poloczek, "Scalable Constrained Bayesian Optimization", AISTATS 2021).
 inline std::vector<double> transform_constraint(const std::vector<double>& violations) {
   std::vector<double> magnitudes;
   for (const double c : violations)

@@ -1,4 +1,4 @@
-// A learnt bend of an input, for functions that change faster at one end of a dimension than at the other.
+// A learnt warp of an input, for functions that change faster at one end of a dimension than at the other.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ struct Warped {
   double value, slope, by_log_a, by_log_b;
 
   Warped(double x, double log_a, double log_b) {
-    const double inside = 1 - 2 * margin;  // off the ends, where slopes have no bound
+    const double inside = 1 - 2 * margin;  // keeps away from the ends, where slopes are unbounded
     const double u = margin + inside * std::clamp(x, 0.0, 1.0), a = std::exp(log_a), b = std::exp(log_b);
     const double log_u = std::log(u), power = std::exp(a * log_u), rest = 1 - power;
     const double log_rest = std::log(rest), tail = std::exp(b * log_rest);

@@ -1,4 +1,4 @@
-// Searchers made of other searchers: definitions.
+// Searchers that wrap other searchers: definitions.
 #pragma once
 
 #include <hypertune/search/adaptors.hpp>
@@ -10,7 +10,7 @@ HYPERTUNE_INLINE Suggestion MixedGrid::suggest(const Ask& ask) {
   const auto& combinations = *state_.combinations;
   Suggestion first = inner.suggest(ask);
   if (space.grid_size() == 1 || first.kind != Suggestion::Kind::point) return first;
-  // Where the list was too long to be checked, a combination that cannot be met gives way to the next.
+  // If there were too many combinations to check, an infeasible one may be left: take the next one instead.
   for (std::uint64_t i = 0; i < std::min(combinations.size(), max_passed_over); ++i) {
     const std::uint64_t c = combinations[(static_cast<std::uint64_t>(ask.trial) + i) % combinations.size()];
     Point point = first.point;

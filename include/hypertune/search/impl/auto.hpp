@@ -22,9 +22,8 @@ HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchCo
   }
   const std::size_t dimensions = numeric + discrete;
   if (dimensions == 0) return AutoChoice::random;
-  const bool many =
-      goal.samples > 2000;  // a model of all results would learn little more, and costs more than it gains
-  const bool finite = Tried::combinations(space) > 0;  // which CMA-ES does not know
+  const bool many = goal.samples > 2000;  // a model of all results would learn little more and cost more than it gains
+  const bool finite = Tried::combinations(space) > 0;  // CMA-ES does not handle this case
   if (goal.objectives == 1 && discrete == 0 && !conditional && !finite && (many || dimensions > 60))
     return AutoChoice::cma_es;
   if (many || dimensions > 60) return AutoChoice::tpe;
@@ -62,7 +61,7 @@ HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
     case Means::random:
       for (int tries = 0; tries < 20; ++tries)
         if (Point drawn = space_->sample(ask.rng); !tried_.contains(drawn)) return drawn;
-      return tpe_->suggest(ask);  // there may be nothing else
+      return tpe_->suggest(ask);  // there may be nothing else left
     case Means::tpe: return tpe_->suggest(ask);
     case Means::all: break;
   }
@@ -72,9 +71,9 @@ HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
     case Turn::found: return started_ % 4 == 3 || gp_->polishes() ? gp_->suggest(ask) : tpe_->suggest(ask);
     case Turn::other: break;
   }
-  // Nothing changes here: a new one begins when the trial has started, which is all that a replay hears of.
+  // Must not change the state: a new search begins when the trial has started, as a replay sees only observations.
   Suggestion suggestion = other_ && !done() ? other_->suggest(ask) : next_other().suggest(ask);
-  // It does not know what the others tried.
+  // It does not know the points that the other searchers have tried.
   if (suggestion.kind != Suggestion::Kind::point || gp_->tried(suggestion.point)) return gp_->suggest(ask);
   return suggestion;
 }
@@ -85,7 +84,7 @@ HYPERTUNE_INLINE void AutoState::observe(const Observation& o) {
     return chosen_->observe(o);
   }
   if (o.kind == Observation::Kind::started) {
-    // As it was when suggest() was asked for this trial.
+    // The state is the same as when suggest() was called for this trial.
     const Means by = means();
     if (by == Means::all && turn() == Turn::other) {
       if (!other_ || done()) begin_other();
@@ -119,7 +118,7 @@ HYPERTUNE_INLINE auto AutoState::turn() const -> Turn {
   if (cut_short()) return in_turn;
   if (!gp_->stagnant()) return Turn::gp;
   if (!gp_->converged()) return in_turn;
-  return started_ % 2 == 0 ? Turn::other : Turn::found;  // which of the two is asked only where it matters
+  return started_ % 2 == 0 ? Turn::other : Turn::found;  // which of the two is decided only if needed
 }
 
 HYPERTUNE_INLINE GaussianProcess AutoState::next_other() const {

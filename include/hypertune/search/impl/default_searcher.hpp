@@ -1,4 +1,4 @@
-// Which searcher is the default.
+// The default searcher: definition.
 #pragma once
 
 #include <hypertune/search/auto.hpp>

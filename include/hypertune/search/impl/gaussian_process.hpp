@@ -27,7 +27,7 @@ struct GaussianProcess::Knowledge {
   struct Trial {
     const Point* point;
     double mean;
-    bool complete, met;  // went as far as the model looks; met the constraints
+    bool complete, met;  // reached the model's highest level; met the constraints
   };
   detail::gp::Chain objective;
   std::vector<Trial> trials;
@@ -163,7 +163,7 @@ HYPERTUNE_INLINE std::optional<Point> GaussianProcess::polished(Rng& rng) const 
 
 HYPERTUNE_INLINE void GaussianProcess::adapt(const Record& record) {
   auto& s = *state_;
-  if (record.cut) return;  // it says neither that the region is good nor that it is not
+  if (record.cut) return;  // a stopped trial is no evidence for or against the region
   const double loss = record.standing();
   const bool better = loss < s.best - 1e-4 * std::fabs(s.best) || (loss < s.best && !std::isfinite(s.best));
   const bool inside = within_region(record.features);
@@ -174,7 +174,7 @@ HYPERTUNE_INLINE void GaussianProcess::adapt(const Record& record) {
   if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(max_observations) || s.goal.objectives > 1 ||
       staged())
     return;
-  if (!better && !inside) return;  // from elsewhere: it does not speak against the region
+  if (!better && !inside) return;  // a trial outside of the region is no evidence against it
   s.region.successes = better ? s.region.successes + 1 : 0;
   s.region.failures = better ? 0 : s.region.failures + 1;
   const int patience = std::max({5, static_cast<int>(s.encoding.dimensions().size()), s.goal.parallelism});
@@ -208,7 +208,7 @@ HYPERTUNE_INLINE auto GaussianProcess::of_ends(const detail::gp::Data& all, std:
   auto& s = *state_;
   const std::size_t features = all.inputs.features();
   std::optional<Model> model;
-  if (s.goal.objectives > 1) {  // a new objective each time, so nothing to go on from
+  if (s.goal.objectives > 1) {  // a new scalarisation each time, so that no earlier fit can be continued
     auto bent = transform(all.losses, detail::gp::Bend::linear);
     const auto start = detail::gp::Learner::starts(features, count);
     auto fitted = detail::gp::fit_hyper(all.inputs, bent.values, {start.front()}, 20);
@@ -246,7 +246,7 @@ HYPERTUNE_INLINE auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Know
     if (level.of.empty() || !add_level(result.objective, level, stages[l], [](const auto&, const auto&) {})) break;
     for (const std::size_t subject : level.of) subjects[subject] = top;
   }
-  uniform01(rng);  // the weights of several objectives are drawn
+  uniform01(rng);  // advance the generator past the weights of the objectives
   if (result.objective.levels() == 0) return std::nullopt;
   detail::Matrix points(subjects.size(), s.encoding.features());
   std::size_t row = 0;
@@ -258,7 +258,7 @@ HYPERTUNE_INLINE auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Know
   std::vector<double> means, variances;
   result.objective.posterior(points, row, means, variances);
   for (std::size_t i = 0; i < row; ++i) result.trials[i].mean = means[i];
-  // Pending trials: those without a report, and of the others the latest, as the rest may wait for ever.
+  // Pending trials: all without a report, and of the others the latest, as the rest may wait forever.
   int believed = 0;
   int running = s.goal.parallelism;
   for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p) {
@@ -315,7 +315,7 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
   }
   const Hyper& hyper = knowledge->objective[knowledge->objective.levels() - 1].hyper();
   const detail::gp::Box box = this->box(by_levels ? 0 : count, hyper);
-  // Pending trials, the latest first: those that never return must not make every suggestion slower.
+  // Pending trials, the latest first, up to a limit: trials that never return must not slow down every suggestion.
   int believed = 0;
   for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p, ++believed) {
     for (Model& m : constraints) believe(m, p->second.features);
@@ -334,8 +334,8 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
     if (!known_there(c) && apart(c)) return c.point;
   for (const detail::gp::Candidate& c : found)
     if (!known_there(c)) return c.point;
-  // All that is best has been tried (a corner, say), or differs from it where nothing depends on it: what is left of
-  // the rest, the best first.
+  // All of the best candidates were tried (a corner, for example), or differ only where the loss does not: take the
+  // best of the remaining ones.
   for (const detail::gp::Candidate& c : maximiser.spare())
     if (!known_there(c)) return c.point;
   for (const auto* list : {&std::as_const(found), &maximiser.spare()})

@@ -58,7 +58,7 @@ HYPERTUNE_INLINE void GridWalk::make_point() {
   for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = levels_[d][digits_[d]];
   if (random_) rng_ = derived_rng(seed_, {visited_, 0x67726964U});
   point_ = space_.from_unit(unit, rng_);
-  for (std::size_t d = 0; d < unit.size(); ++d) {  // the bounds themselves, not what comes out of exp(log())
+  for (std::size_t d = 0; d < unit.size(); ++d) {  // exactly the bounds, not the result of exp(log())
     const DomainInfo& info = space_.domain(d);
     if (info.kind != DomainKind::real || info.quantum > 0 || info.mean || !is_active(point_[d])) continue;
     if (levels_[d].size() > 1 && digits_[d] == 0) point_[d] = info.lower;

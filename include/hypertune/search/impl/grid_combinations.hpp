@@ -21,7 +21,7 @@ HYPERTUNE_INLINE GridCombinations::GridCombinations(const SearchSpace& space) : 
 HYPERTUNE_INLINE std::optional<Point> GridCombinations::draw(const SearchSpace& space, std::uint64_t combination,
                                                              Rng& rng) {
   Point point(space.size(), inactive);
-  if (!samples_any(space.model())) {  // one look says it all
+  if (!samples_any(space.model())) {  // there is only one point
     space.set_grid(point, combination);
     return space.feasible(point) ? std::optional(std::move(point)) : std::nullopt;
   }

@@ -1,4 +1,4 @@
-// How Parzen estimators are fitted, evaluated and drawn from.
+// Parzen estimators: definitions.
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A draw from a normal that is cut off at 0 and 1.
+/// A draw from a normal distribution truncated to [0, 1].
 HYPERTUNE_INLINE double truncated_normal(double mean, double sd, Rng& rng) {
   for (int i = 0; i < 4; ++i) {
     const double x = mean + sd * normal_quantile(std::clamp(uniform01(rng), 0x1p-60, 1 - 0x1p-53));
@@ -34,8 +34,8 @@ HYPERTUNE_HOT inline void add_normal(double x, const double* centers, const doub
 }
 
 HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
-  // Of a cell: from its middle 40 % of a kernel lie in its neighbours. With much less, all good trials soon agree on a
-  // value next to the right one, and no candidate differs in it alone.
+  // In units of a cell. With 0.6, 40 % of a kernel at the middle of a cell lie in the neighbouring cells. With much
+  // less, all good trials soon agree on a value next to the right one, and no candidate differs only in it.
   constexpr double least_of_cell = 0.6;
   for (std::size_t d = 0; d < space.size(); ++d) {
     const DomainInfo& info = space.domain(d);
@@ -195,7 +195,7 @@ HYPERTUNE_INLINE double ParzenEstimator::coordinate(std::size_t d, std::size_t k
 HYPERTUNE_INLINE double ParzenEstimator::nearby(std::size_t d, double x, double factor, Rng& rng) const {
   const auto& dimension = (*space_)[d];
   if (dimension.kind == ParzenDimension::Kind::categorical) return x;
-  constexpr double unknown = 0.1;  // the bandwidth where no kernel has the dimension
+  constexpr double unknown = 0.1;  // the bandwidth if no kernel has the dimension
   const double sd = std::max((typical_[d] > 0 ? typical_[d] : unknown) * factor, dimension.least);
   if (dimension.kind == ParzenDimension::Kind::continuous) return truncated_normal(x, sd, rng);
   const double middle = dimension.middles[static_cast<std::size_t>(x)];
@@ -231,7 +231,7 @@ HYPERTUNE_INLINE void ParzenEstimator::fit_number(std::size_t d, const ParzenOpt
     double mean = 0, square = 0;
     for (const auto& [x, k] : order_) mean += x / n;
     for (const auto& [x, k] : order_) square += (x - mean) * (x - mean);
-    const double sd = std::sqrt((square + 1.0 / 12) / (n + 1));  // with one draw of the uniform
+    const double sd = std::sqrt((square + 1.0 / 12) / (n + 1));  // includes one draw from the uniform distribution
     for (const auto& [x, k] : order_) scales[k] = 1 / std::clamp(options.factor * sd, least, 1.0);
   }
   typical_[d] = 1 / scales[order_[order_.size() / 2].second];

@@ -29,7 +29,7 @@ HYPERTUNE_INLINE Decision Replay::on_report(const Progress& progress) {
 HYPERTUNE_INLINE void Replay::on_resume(TrialId id) {
   if (Trial* trial = find(id)) {
     trial->paused = false;
-    trial->at = due(*trial);  // without a checkpoint it goes on as it was
+    trial->at = due(*trial);  // without a checkpoint it continues unchanged
   }
 }
 

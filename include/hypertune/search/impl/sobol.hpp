@@ -14,8 +14,8 @@ struct SobolState {
   std::optional<SearchSpace> space;
   SobolSequence sequence;
   std::uint64_t seed = 0;
-  std::vector<std::size_t> dimensions;  // those of the space that take a coordinate of the sequence
-  std::vector<std::uint64_t> feasible;  // with constraints: indices of the points that meet them, as far as looked
+  std::vector<std::size_t> dimensions;  // the dimensions that use a coordinate of the sequence
+  std::vector<std::uint64_t> feasible;  // with constraints: indices of the feasible points among the first `looked`
   std::uint64_t looked = 0;
   bool constrained = false;
 };
@@ -43,7 +43,7 @@ HYPERTUNE_INLINE Suggestion Sobol::suggest(const Ask& ask) {
   while (state_->feasible.size() <= trial) {
     const std::uint64_t begin = state_->looked;
     for (bool found = false; !found;) {
-      // Hardly anything meets the constraints: let the space itself look, or say so.
+      // Hardly any point is feasible: let the space sample, or report that.
       if (state_->looked - begin >= max_misses) return state_->space->sample(ask.rng);
       found = state_->space->feasible(own_point(state_->looked));
       if (found) state_->feasible.push_back(state_->looked);
@@ -62,7 +62,7 @@ HYPERTUNE_INLINE Point Sobol::point(std::uint64_t index, Rng& rng) const {
   std::vector<double> unit(state_->space->size(), 0.5);
   if (state_->dimensions.size() == detail::SobolSequence::max_dimensions)
     for (double& u : unit) u = uniform01(rng);
-  // Without scrambling the very first point is the lower corner, which is no good start: it is left out.
+  // Without scrambling the first point is the lower corner, which is a bad start, so skip it.
   const std::uint64_t at = (index + (scramble ? 0 : 1)) % detail::SobolSequence::length;
   for (std::size_t i = 0; i < state_->dimensions.size(); ++i) unit[state_->dimensions[i]] = state_->sequence.at(at, i);
   return state_->space->from_unit(unit, rng);

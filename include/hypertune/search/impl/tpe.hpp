@@ -1,4 +1,4 @@
-// How Tpe splits trials and chooses among candidates.
+// Tpe: definitions.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -24,7 +24,7 @@ HYPERTUNE_INLINE std::uint64_t row_hash(std::span<const double> row) {
   return hash;
 }
 
-/// At most `most` of `all`, evenly, and the weight that each of them then stands for.
+/// Keeps at most `most` of `all`, evenly selected. Returns the weight that each of them then has.
 HYPERTUNE_INLINE double thin_out(std::vector<const double*>& all, std::size_t most) {
   if (all.size() <= most) return 1;
   const double weight = static_cast<double>(all.size()) / static_cast<double>(most);
@@ -33,7 +33,7 @@ HYPERTUNE_INLINE double thin_out(std::vector<const double*>& all, std::size_t mo
   return weight;
 }
 
-/// The logarithm of the density ratio relative to the mixture of both, as c-TPE multiplies them.
+/// The logarithm of the density ratio relative to the mixture of both; c-TPE multiplies these ratios.
 HYPERTUNE_INLINE double relative_ratio(const ParzenPair& pair, const double* row) {
   const double difference = pair.bad.log_density(row) - pair.good.log_density(row);
   return -std::log(pair.share + (1 - pair.share) * std::exp(std::min(difference, 600.0)));
@@ -105,7 +105,7 @@ HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
     for (double& u : unit) u = uniform01(rng);
     for (std::size_t i = 0; i < state_->sobol_dimensions.size(); ++i)
       unit[state_->sobol_dimensions[i]] = state_->sobol.at(index % detail::SobolSequence::length, i);
-    if (by_prior && index == 0)  // the very point that the user believes in
+    if (by_prior && index == 0)  // the centre of the user's prior
       for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = space.prior_center(d).value_or(unit[d]);
     result = space.from_unit(unit, rng);
   }
@@ -118,10 +118,10 @@ HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
 HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const double*>& good,
                                const std::vector<double>& good_weights, const std::vector<const double*>& bad,
                                const std::vector<double>& bad_weights) const {
-  constexpr double spread = 0.6;         // of the good ones' bandwidths, times Scott's factor
+  constexpr double spread = 0.6;         // of the good trials' bandwidths, times Scott's factor
   constexpr double flip = 0.3;           // of categorical kernels
-  constexpr double narrowest = 0.002;    // bandwidth of good trials
-  constexpr double wide_at_most = 0.06;  // narrowest bandwidth of the others, less in few dimensions …
+  constexpr double narrowest = 0.002;    // smallest bandwidth of the good trials
+  constexpr double wide_at_most = 0.06;  // smallest bandwidth of the others, less in few dimensions …
   constexpr double wide_of_good = 0.15;  // … and as a share of the good ones'
   const std::size_t dims = state_->model.size();
   const double wide = wide_at_most * std::min(1.0, static_cast<double>(dims) / 5);
@@ -136,13 +136,13 @@ HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const
   pair.share = static_cast<double>(good.size()) / (static_cast<double>(good.size()) + total);
 }
 
-/// Seldom a branch: the less it was tried, the rather.
+/// Now and then returns a branch to explore, with a probability inverse to how often it was tried.
 HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) const {
   constexpr double seldom = 0.2;
   if (state_->gates.empty() || state_->goal.objectives > 1 || uniform01(rng) >= seldom) return std::nullopt;
   const double u = uniform01(rng) * static_cast<double>(state_->gates.size());
   const std::size_t gate = state_->gates[static_cast<std::size_t>(u)];
-  std::vector<double> weights(state_->model[gate].options, 1.0);  // of its values: how often each was tried, and one
+  std::vector<double> weights(state_->model[gate].options, 1.0);  // by value: the number of trials with it, plus one
   for (std::size_t slot = 0; slot < state_->trials.size(); ++slot)
     if (const double x = row(slot)[gate]; is_active(x)) ++weights[static_cast<std::size_t>(x)];
   double total = 0;
@@ -153,10 +153,11 @@ HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) co
   return detail::TpeBranch{gate, static_cast<double>(value)};
 }
 
-/// The densities of the objective, within the branch if there is one: then false where too little is known of it.
+/// Fits the densities of the objective, within the branch if there is one. False if too few trials of a branch are
+/// known.
 HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
                                          const std::optional<detail::TpeBranch>& branch) const {
-  constexpr std::size_t max_bad = 200, max_pending = 100;  // kernels: what a suggestion costs does not grow
+  constexpr std::size_t max_bad = 200, max_pending = 100;  // kernels: bounds the time of a suggestion
   const auto& trials = state_->trials;
   const auto inside = [&](std::uint32_t slot) { return !branch || row(slot)[branch->gate] == branch->value; };
   std::vector<std::uint32_t> own;
@@ -178,8 +179,8 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
   std::vector<const double*> good;
   for (const std::uint32_t slot : best) good.push_back(row(slot));
 
-  // Weights by improvement over the first that is not good, where losses can be compared; else by rank. In part, so
-  // that one outlier does not take it all.
+  // Weights by improvement over the first trial that is not good, if losses can be compared; else by rank. All are
+  // positive.
   std::vector<double> weights(best.size(), 1.0);
   if (state_->goal.objectives < 2) {
     const bool alike =
@@ -198,11 +199,11 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
   const bool learns_constraints = state_->goal.constraints > 0;
   const double threshold = trials[best.back()].loss;
   std::vector<const double*> bad;
-  const bool prefix = state_->goal.objectives < 2;  // the good ones are the first of the order
+  const bool prefix = state_->goal.objectives < 2;  // the good trials are the first of the order
   bad.reserve(order.size());
   for (const std::uint32_t slot : order.subspan(prefix ? best.size() : 0)) {
     if (!prefix && std::binary_search(chosen.begin(), chosen.end(), slot)) continue;
-    // What is good but for a constraint speaks against the constraint's region alone: see fit_constraint().
+    // A trial that is good except for a constraint is evidence only against the constraint's region: fit_constraint().
     if (learns_constraints && trials[slot].violation > 0 && trials[slot].loss <= threshold) continue;
     bad.push_back(row(slot));
   }
@@ -219,7 +220,7 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
   return true;
 }
 
-/// Whether the trials say anything about the constraint that is not the same everywhere.
+/// Fits the densities of a constraint. False if the trials do not show a difference.
 HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const {
   constexpr std::size_t most = 80;
   const auto& trials = state_->trials;
@@ -232,7 +233,7 @@ HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::Parzen
     (value <= 0 ? met : broken).push_back(row(slot));
   }
   if (broken.empty() || by_value.size() < 2) return false;
-  if (met.empty()) {  // towards those that violate it least
+  if (met.empty()) {  // prefer those that violate it least
     std::sort(by_value.begin(), by_value.end());
     const std::size_t count = std::max<std::size_t>(1, by_value.size() / 10);
     broken.clear();
@@ -303,7 +304,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
     best_point = std::move(made);
   };
 
-  constexpr double crossed = 0.3, exchanged = 0.3;  // candidates that recombine, and how much of them
+  constexpr double crossed = 0.3, exchanged = 0.3;  // share of candidates that recombine, and of their coordinates
   const double by_prior = std::min(0.5, trust / 2);
   for (int i = 0; i < ei_candidates; ++i) {
     if (trust > 0 && uniform01(rng) < by_prior) {
@@ -320,7 +321,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
     }
     consider();
   }
-  // Few of the candidates may meet the constraints, or be new: more of them, of all kinds.
+  // Few candidates may be feasible or new: try more of them, of all kinds.
   for (int tries = 0; tries < 200 && !found; ++tries) {
     if (tries % 2 == 0)
       objective.good.sample(rng, row.data());
@@ -344,8 +345,8 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
     return make_points ? best_point : point(best, rng);
   }
 
-  // The best of the candidates as it is, or refined: what is always refined soon stands next to the best trial, where
-  // there is little left to learn of the branch or of the integers it lies in.
+  // Returns the best candidate unchanged half of the time. If it were always refined, suggestions would soon lie next
+  // to the best trial, where little is left to learn about the branch or the integers around it.
   constexpr double refined = 0.5;
   if (uniform01(rng) >= refined) return make_points ? best_point : point(best, rng);
   constexpr int rounds = 4;

@@ -1,4 +1,4 @@
-// How TrialRanking keeps its order.
+// TrialRanking: definitions.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -77,7 +77,7 @@ HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observ
       entry.constraints.assign(constraints_, std::numeric_limits<double>::quiet_NaN());
     for (std::size_t i = 0; i < constraints_ && i < o.constraints.size(); ++i) entry.constraints[i] = o.constraints[i];
     entry.violation = 0;
-    for (const double c : entry.constraints)  // one that is not known may be met: it says nothing
+    for (const double c : entry.constraints)  // an unknown constraint may be met, so it does not count
       entry.violation += c > 0 ? std::min(c, 1e100) : 0;
   }
   entry.judged = true;
@@ -88,7 +88,7 @@ HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observ
 HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count) const {
   if (objectives_ >= 2) {
     auto slots = best_of(elite_, count, true);
-    if (slots.size() < count)  // there are hardly any useful ones
+    if (slots.size() < count)  // fewer useful trials than asked for
       for (const std::uint32_t slot : order_)
         if (slots.size() < count && std::find(slots.begin(), slots.end(), slot) == slots.end()) slots.push_back(slot);
     return slots;
@@ -96,8 +96,8 @@ HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count
   return {order_.begin(), order_.begin() + static_cast<std::ptrdiff_t>(std::min(count, order_.size()))};
 }
 
-// Group by group of those that can be compared, front by front. The last front that does not fit as a whole: by the
-// hypervolume that each adds to those chosen, or (too many objectives, or `by_volume` false) as it comes.
+// Group by group of comparable trials, and in each front by front. From the last front, which does not fit as a whole:
+// by the hypervolume that each adds to those chosen, or (with too many objectives, or without `by_volume`) in order.
 HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best_of(std::vector<std::uint32_t> slots, std::size_t count,
                                                                   bool by_volume) const {
   std::sort(slots.begin(), slots.end(), [this](std::uint32_t a, std::uint32_t b) { return before(a, b); });
@@ -125,7 +125,7 @@ HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best_of(std::vector<st
           }
           reference[m] = high + 0.1 * (high - low) + 1e-12 * std::fabs(high);
         }
-        // Greedy with old gains as bounds: what a point adds only shrinks as others are chosen.
+        // Lazy greedy selection: old gains are upper bounds, as a point's gain only shrinks when others are chosen.
         std::vector<std::pair<double, std::size_t>> gains;
         for (const std::size_t i : front) gains.emplace_back(hypervolume({&losses[i], 1}, reference), i);
         std::make_heap(gains.begin(), gains.end());

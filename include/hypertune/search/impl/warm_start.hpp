@@ -11,7 +11,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-// Which parameters that `space` lacks had one value in all trials: they made no difference there.
+// The parameters that `space` lacks but that had the same value in all trials, so that they can be ignored.
 HYPERTUNE_INLINE std::set<std::string, std::less<>> constants_beside(const SearchSpace& space, const Results& results) {
   std::optional<Params> first;
   std::set<std::string, std::less<>> lacking;
@@ -35,7 +35,7 @@ HYPERTUNE_INLINE std::set<std::string, std::less<>> constants_beside(const Searc
 
 HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
   inner.prepare(space, goal);
-  TrialId number = -1;  // not those of this experiment's own trials
+  TrialId number = -1;  // negative, unlike the numbers of this experiment's own trials
   taken_.clear();
   std::size_t fitting = 0, ended = 0;
   for (const auto& directory : experiments) {
