@@ -25,7 +25,7 @@ std::string trimmed(std::string text) {
   return text;
 }
 
-/// The files that KUBECONFIG names, or the usual one; those that are not there do not count.
+/// The files that KUBECONFIG names, or the default one, without those that do not exist.
 std::vector<std::filesystem::path> usual_files(const Variable& variable) {
   std::vector<std::filesystem::path> named, files;
   if (const auto list = variable("KUBECONFIG")) {
@@ -81,7 +81,7 @@ Access of_service_account(const AccessOptions& options, const Variable& variable
   return access;
 }
 
-/// What the environment says, where the kubeconfig says nothing; as Go's programs have it.
+/// Sets the proxy from the environment if the kubeconfig has none, by the rules of Go's programs.
 void take_proxy(const Variable& variable, Access& access) {
   if (!access.proxy.empty()) return;
   const auto either = [&](const char* upper, const char* lower) {

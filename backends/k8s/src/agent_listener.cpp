@@ -1,4 +1,4 @@
-// The driver's door for agents in pods.
+// AgentListener: where the driver accepts agents in pods.
 #include "listener_state.hpp"
 
 #include <hypertune/checkpoint/transfer/impl/wire.hpp>
@@ -105,7 +105,7 @@ void AgentListener::State::refuse(const std::shared_ptr<Ticket>& ticket, remote:
   changed.notify_all();
 }
 
-// The last dialer of a worker is gone.
+// Called when the last dialer of a worker is destroyed.
 void AgentListener::State::drop(Place& place) {
   const std::lock_guard lock(mutex);
   if (const auto found = places.find(place.worker); found != places.end() && found->second == &place)
@@ -115,7 +115,7 @@ void AgentListener::State::drop(Place& place) {
     asio::post(io, [call = std::move(place.call)] { call->close("the driver does not want this worker any more"); });
 }
 
-// Of a stream that its owner is done with.
+// Ends a stream that its owner does not need any more.
 void AgentListener::State::end(Place& place, const std::shared_ptr<Ticket>& ticket, double grace) {
   std::unique_lock lock(mutex);
   if (place.waiting == ticket) {
@@ -126,7 +126,7 @@ void AgentListener::State::end(Place& place, const std::shared_ptr<Ticket>& tick
   if (grace > 0 && changed.wait_for(lock, as_duration(grace), is_over)) return;
   if (is_over() || place.carried != ticket || !place.call) return;
   asio::post(io, [call = place.call] { call->cut("the driver has ended it"); });
-  // Its sockets are closed within a turn of the thread; nobody is to see the worker as taken after that.
+  // The listener's thread closes its sockets soon. Wait for that: afterwards nobody may see the worker as occupied.
   changed.wait_for(lock, as_duration(10), is_over);
 }
 

@@ -1,4 +1,4 @@
-// What runs in a worker's pod.
+// AgentProgram: the program that runs in a worker's pod.
 #include "agent_program.hpp"
 
 #include "pod_manifest.hpp"
@@ -54,7 +54,7 @@ std::vector<std::string> AgentProgram::prepare(const std::string& pod, const std
                            .ship = {.directory = fmt::format("{}/cache", pod_folder)},
                            .shared = options.transfer.shared || !options.volume.empty()};
   const bool in_image = !options.program.empty();
-  if (in_image && files.mounts.empty()) return in_image_as("--hypertune-agent");  // an image without a shell will do
+  if (in_image && files.mounts.empty()) return in_image_as("--hypertune-agent");  // works in an image without a shell
   auto shell = shell_of(client_, pod, container, stop);
   shell.facts = remote::ask_facts(shell);
   if (!in_image) return remote::prepare_agent(shell, files, limits());

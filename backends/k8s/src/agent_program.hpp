@@ -1,4 +1,4 @@
-// AgentProgram: what runs in a worker's pod, and how it comes to be there.
+// AgentProgram: the program that runs in a worker's pod, and how it gets there.
 #pragma once
 
 #include <hypertune/hosts/host_spec.hpp>
@@ -16,14 +16,14 @@ namespace hypertune::inline v0::k8s {
 /// A value. Thread-safe.
 class AgentProgram {
  public:
-  /// Error of kind `usage` where there is no program to be sent.
+  /// Error of kind `usage` if there is no program to send.
   AgentProgram(const KubernetesSetup& setup, Client client);
 
-  /// What a worker has.
+  /// The resources of one worker.
   Resources resources() const;
-  /// Of the pod's container: it holds the pod for agents.
+  /// The command of the pod's container, which keeps the pod running for agents.
   std::vector<std::string> container_command() const;
-  /// Brings to the pod what it lacks; the command that starts an agent there. Blocks.
+  /// Copies to the pod what is missing there. Returns the command that starts an agent there. Blocks.
   std::vector<std::string> prepare(const std::string& pod, const std::string& container,
                                    const std::stop_token& stop) const;
 

@@ -1,16 +1,16 @@
-// BackOff: pauses between attempts. RateLimit: calls a second. No clock and no I/O.
+// BackOff: pauses between attempts. RateLimit: a limit of calls per second. No clock and no I/O.
 #pragma once
 
 #include <algorithm>
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// Pauses that double, each drawn from between a half and the whole, so that many do not come back at once.
+/// Pauses that double. Each is drawn from the upper half of its range, so that many clients do not come back at once.
 class BackOff {
  public:
   explicit BackOff(double first = 0.1, double most = 10) : first_(first), most_(std::max(first, most)), next_(first) {}
 
-  /// Seconds. `uniform`: from [0, 1).
+  /// The next pause in seconds. `uniform`: a random number from [0, 1).
   double pause(double uniform) {
     const double whole = next_;
     next_ = std::min(next_ * 2, most_);
@@ -22,12 +22,13 @@ class BackOff {
   double first_, most_, next_;
 };
 
-/// `rate` calls a second on average, `burst` of them at once. Whoever comes books its turn and waits until then.
+/// Allows `rate` calls a second on average, and `burst` of them at once. Each caller reserves its turn and waits for
+/// it.
 class RateLimit {
  public:
   RateLimit(double rate, double burst) : rate_(rate), burst_(std::max(burst, 1.0)), there_(burst_) {}
 
-  /// Seconds to wait. `now`: of a monotonic clock.
+  /// Seconds to wait. `now`: seconds of a monotonic clock.
   double take(double now) {
     if (rate_ <= 0) return 0;
     there_ = std::min(burst_, there_ + std::max(0.0, now - at_) * rate_);

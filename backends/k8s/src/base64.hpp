@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// Line breaks are skipped; nullopt: it is none.
+/// Line breaks are skipped; nullopt: not base64.
 std::optional<std::string> base64_decoded(std::string_view text);
 std::string base64_encoded(std::string_view bytes);
 

@@ -1,4 +1,4 @@
-// Part of hypertune::k8s: one call, with its attempts.
+// Part of hypertune::k8s: one call with its attempts.
 #include "engine.hpp"
 #include "status.hpp"
 
@@ -95,7 +95,7 @@ asio::awaitable<Outcome> Engine::stream(const std::string& target, double second
     outcome.status = reader.status();
     outcome.retry_after = reader.retry_after();
   }
-  // The next attempt has others.
+  // Renew the credentials for the next attempt.
   if (outcome.status == 401) co_await this->credential(credential->generation);
   co_return outcome;
 }

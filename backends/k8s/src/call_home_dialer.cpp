@@ -94,7 +94,7 @@ remote::FailureClass CallHomeDialer::classify(const std::string& said) const {
     const std::lock_guard lock(place_->listener->mutex);
     if (place_->refused) return place_->refused->failure;
   }
-  // What the loader and the shell say of a program that cannot run there.
+  // Messages of the loader and the shell about a program that cannot run there.
   for (const char* lasting : {"error while loading shared libraries", "cannot run '", "Exec format error"})
     if (said.find(lasting) != std::string::npos) return FailureClass::permanent;
   for (const char* passing : {"the connection was lost", "no sign of life", "takes its place", "the driver "})

@@ -20,7 +20,7 @@ namespace {
 
 namespace websocket = beast::websocket;
 
-// What a peer says, as part of a message: one line, nothing that a terminal would obey, not much.
+// Makes a peer's text safe for a message: one line, no control characters for a terminal, at most 200 bytes.
 std::string shown(std::string_view text) {
   std::string line(text.substr(0, std::min<std::size_t>(text.find('\n'), 200)));
   for (char& c : line)
@@ -42,7 +42,7 @@ void CallLine::prepare() {
   stream_.read_message_max(call_message);
   stream_.auto_fragment(false);
   stream_.binary(true);
-  stream_.write_buffer_bytes(call_message);  // a worker's messages are masked: copied, by so much at a time
+  stream_.write_buffer_bytes(call_message);  // masking copies a worker's messages in such pieces
 }
 
 CallLine::Deadline::Deadline(const std::shared_ptr<CallLine>& line, double seconds, std::string why)
@@ -69,8 +69,8 @@ void CallLine::tick() {
     if (self->reading_ && hypertune::detail::steady_seconds() - self->heard_ > self->silence_)
       return self->cut(hypertune::detail::format("no sign of life for {:.1f} s",
                                                  hypertune::detail::steady_seconds() - self->heard_));
-    // Pongs, as pings are answered: a side whose own message the other one does not take yet could not, and would hear
-    // nothing further until then.
+    // Sends pongs, which need no answer. A side whose own message has not been accepted yet could not answer a ping,
+    // and would receive nothing more until it had.
     if (!self->closing_ && !std::exchange(self->pinging_, true))
       self->stream_.async_pong({}, [self](ErrorCode failure) {
         self->pinging_ = false;
@@ -83,7 +83,7 @@ void CallLine::tick() {
 asio::awaitable<bool> CallLine::send(Part part, char* piece, std::size_t size) {
   while (writing_ && !closing()) co_await turn_.wait();
   if (closing()) {
-    turn_.raise();  // whoever else waits
+    turn_.raise();  // wake the next waiting sender
     co_return false;
   }
   writing_ = true;
@@ -115,7 +115,7 @@ asio::awaitable<bool> CallLine::receive(Received& into) {
       break;
     }
     if (begins && bytes.empty()) {
-      message_begins_ = true;  // its first byte is still to come
+      message_begins_ = true;  // its first byte has not arrived yet
       continue;
     }
     if (begins) {
@@ -164,7 +164,7 @@ asio::awaitable<void> pump(std::shared_ptr<CallLine> line, LocalSocket& from, Pa
   std::size_t room = 0;
   while (!line->closing()) {
     ErrorCode error;
-    // No memory is held while there is nothing to send.
+    // Do not hold a buffer while there is nothing to send.
     co_await from.async_wait(asio::socket_base::wait_read, asio::redirect_error(asio::use_awaitable, error));
     if (error) break;
     int waiting = 0;

@@ -1,4 +1,4 @@
-// CallLine: a connection between a worker's pod and its driver, of either side: WebSocket over TLS.
+// CallLine: a connection between a worker's pod and its driver (WebSocket over TLS), used by both sides.
 #pragma once
 
 #include "wakeup.hpp"
@@ -27,21 +27,21 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using ErrorCode = boost::system::error_code;
 
-/// The version of what is said over a line: both sides ask for it by this name.
+/// The version of the protocol on a line; both sides request it by this name.
 inline constexpr std::string_view call_protocol = "v1.agent.hypertune";
-/// Where a worker calls, before its name.
+/// The request path of a worker's connection, before the worker's name.
 inline constexpr std::string_view call_path = "/workers/";
 
-/// What a message is, by its first byte: the numbers are those of the streams of Kubernetes' own exec.
+/// The type of a message, in its first byte; the numbers are those of the streams of Kubernetes' own exec.
 enum class Part : unsigned char {
-  input = 0,   ///< driver to pod: for the agent's standard input
-  output = 1,  ///< pod to driver: of its standard output
-  errors = 2,  ///< likewise of its standard error, until it has said something on the other one
+  input = 0,   ///< driver to pod: standard input of the agent
+  output = 1,  ///< pod to driver: standard output of the agent
+  errors = 2,  ///< likewise standard error of the agent, until it has written to standard output
   begin = 3,   ///< driver to pod, empty: start an agent
 };
-inline constexpr std::size_t call_message = std::size_t{256} << 10U;  ///< bytes of a message at most, with the first
+inline constexpr std::size_t call_message = std::size_t{256} << 10U;  ///< most bytes of a message, including the first
 
-/// On its executor's one thread; lives as long as what it waits for. What ends it is known by why().
+/// Used on its executor's one thread; pending operations keep it alive. why() tells why it ended.
 class CallLine : public std::enable_shared_from_this<CallLine> {
  public:
   using Socket = asio::ip::tcp::socket;
@@ -49,17 +49,17 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   struct Received {
     Received(Part which, std::string_view what) : part(which), bytes(what) {}
     Part part;
-    std::string_view bytes;  ///< part of a message, until the next receive()
+    std::string_view bytes;  ///< part of a message, valid until the next receive()
   };
 
   CallLine(Socket socket, asio::ssl::context& tls);
 
-  /// For the handshakes, which are the two sides' own.
+  /// For the handshakes, which differ between the two sides.
   Stream& stream() { return stream_; }
   Socket& socket() { return beast::get_lowest_layer(stream_); }
-  /// Once it is connected, before them.
+  /// To be called once connected, before the handshakes.
   void prepare();
-  /// While it lives, the line is cut when so many seconds have passed.
+  /// While it exists, the line is cut after the given number of seconds.
   class Deadline {
    public:
     Deadline(const std::shared_ptr<CallLine>& line, double seconds, std::string why);
@@ -68,25 +68,25 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
     asio::steady_timer timer_;
   };
 
-  /// The handshakes are over: it says every `ping` seconds that it lives, and gives up a peer that has been silent for
-  /// `silence`. A peer that says nothing while nobody asks it (see receive()) is not silent.
+  /// Called after the handshakes: sends a keep-alive message every `ping` seconds, and drops a peer that has been
+  /// silent for `silence` seconds. A peer is not silent merely because receive() is not being called.
   void begin(double ping, double silence);
-  /// Called once, when it ends, by whatever.
+  /// `f` is called once, when the line ends for any reason.
   void on_over(std::function<void()> f) { on_over_ = std::move(f); }
 
-  /// `piece` has room for a byte before its contents; `size` counts that, too. Waits until the
-  /// peer takes it, and before that for another one that sends (there may be two at once). False: the line has ended.
+  /// `piece` has room for one byte before its contents, and `size` counts that byte. Waits until the peer takes it, and
+  /// before that for a send already in progress (two coroutines may send). False: the line has ended.
   asio::awaitable<bool> send(Part part, char* piece, std::size_t size);
-  /// What comes next. False: the line has ended.
+  /// Receives the next piece. False: the line has ended.
   asio::awaitable<bool> receive(Received& into);
 
-  /// Ends it in order, within two seconds; `why` is told to the peer.
+  /// Closes the connection properly, within two seconds; `why` is sent to the peer.
   void close(std::string why);
-  /// Ends it at once.
+  /// Ends the connection at once.
   void cut(std::string why);
   bool over() const { return over_; }
   bool closing() const { return over_ || closing_; }
-  /// Why it ended, or is about to: for people.
+  /// Why it ended, or is about to end, as a text for people.
   const std::string& why() const { return why_; }
 
  private:
@@ -96,7 +96,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   Stream stream_;
   asio::steady_timer timer_, close_timer_;
   Wakeup turn_;
-  std::array<char, 16384> in_{};  // no record of TLS has more
+  std::array<char, 16384> in_{};  // TLS records are not larger
   double ping_ = 0, silence_ = 0, heard_ = 0;
   std::string why_;
   std::function<void()> on_over_;
@@ -107,10 +107,10 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
 
 using LocalSocket = asio::local::stream_protocol::socket;
 
-/// Sends what comes from the socket as such messages until it ends or the line does. `moved`: set once something came.
+/// Sends the socket's data as messages of type `part` until the socket or the line ends. `moved`: set once data came.
 asio::awaitable<void> pump(std::shared_ptr<CallLine> line, LocalSocket& from, Part part, bool* moved);
 
-/// All of it, waiting as long as the other end takes no more. False: that is gone.
+/// Writes all bytes, waiting while the other end takes no more. False: the other end is gone.
 asio::awaitable<bool> write_all(LocalSocket& to, std::string_view bytes);
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,4 +1,4 @@
-// What a worker says before it is let in.
+// Part of hypertune::k8s: the request with which a worker connects.
 #include "call_request.hpp"
 
 #include "call_line.hpp"

@@ -1,4 +1,4 @@
-// CallRequest: what a worker says before it is let in, and what is thought of it. No I/O.
+// CallRequest: the request with which a worker connects, and whether it is accepted. No I/O.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/secret.hpp>
@@ -15,15 +15,15 @@ namespace hypertune::inline v0::k8s {
 using CallRequest = boost::beast::http::request<boost::beast::http::empty_body>;
 
 struct CallVerdict {
-  boost::beast::http::status status;  ///< switching_protocols: let in
-  std::string why;                    ///< for the worker, one line; says nothing to who does not know the token
-  std::string worker;                 ///< a sound name, where the token is right
+  boost::beast::http::status status;  ///< switching_protocols: accepted
+  std::string why;                    ///< for the worker, one line; tells nothing to a client without the token
+  std::string worker;                 ///< a valid name, if the token is right
 };
 
-/// Looks at the token first, in a time that says nothing of where it differs.
+/// Checks the token first, in a time that does not depend on where it differs.
 CallVerdict judge_call(const CallRequest& request, const Secret& token);
 
-/// Letters, digits, '.', '_' and '-', at most 253: what needs no care in a path.
+/// Letters, digits, '.', '_' and '-', at most 253: characters that need no escaping in a path.
 bool is_worker_name(std::string_view name);
 
 }  // namespace hypertune::inline v0::k8s

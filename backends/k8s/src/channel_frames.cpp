@@ -17,7 +17,7 @@ CommandEnd read_command_end(std::string_view text) {
   json::error_code error;
   const json::value value = json::parse(json::string_view(text.data(), text.size()), error);
   const auto* object = error ? nullptr : value.if_object();
-  if (object == nullptr) {  // older servers say it as a text
+  if (object == nullptr) {  // older servers send plain text
     end.message = one_line(text);
     return end;
   }

@@ -21,7 +21,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 namespace websocket = beast::websocket;
 
-// How Beast ends what is below a WebSocket. There is nothing that TLS would have to say after the closing frames.
+// How Beast closes the layer below a WebSocket. TLS has nothing to add after the closing frames.
 void teardown(beast::role_type, WireStream& stream, error_code& error) {
   stream.wire().close();
   error = {};
@@ -48,7 +48,7 @@ ChannelSocket::ChannelSocket(std::shared_ptr<Wire> wire) : state_(std::make_uniq
   stream.binary(true);
   stream.auto_fragment(false);
   stream.write_buffer_bytes(std::size_t{64} << 10U);
-  stream.read_message_max(0);  // what is read is passed on piece by piece
+  stream.read_message_max(0);  // the data is passed on piece by piece
   stream.control_callback(
       [this](websocket::frame_type, beast::string_view) { state_->heard_at = hypertune::detail::steady_seconds(); });
 }

@@ -1,4 +1,4 @@
-// AgentListener: the driver's door for agents in pods, which connect to it by WebSocket over TLS.
+// AgentListener: where the driver accepts agents in pods, which connect to it by WebSocket over TLS.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/secret.hpp>
@@ -16,37 +16,39 @@
 namespace hypertune::inline v0::k8s {
 
 struct ListenerOptions {
-  std::string address = "0.0.0.0";  ///< to bind: an IP address of this machine, or that of all
+  std::string address = "0.0.0.0";  ///< to bind: an IP address of this machine, or the wildcard address
   std::uint16_t port = 0;           ///< 0: any free one
-  Secret token = {};                ///< what workers must show; required
-  std::string experiment = {};      ///< for people who look at the certificate
-  double handshake = 10;            ///< seconds from the beginning of a connection until it has shown the token
-  std::size_t handshakes = 256;     ///< connections at once that have not; more wait, or push out the oldest
-  double ping = 5;                  ///< seconds between signs of life
-  double silence = 20;              ///< seconds without one of the worker's until its connection is given up
-  /// Takes lines for the user, from the listener's thread: connections with a wrong token, at most one a minute.
+  Secret token = {};                ///< the token that workers must present; required
+  std::string experiment = {};      ///< the name in the certificate, for people who look at it
+  double handshake = 10;            ///< seconds from the start of a connection until it must have presented the token
+  std::size_t handshakes = 256;     ///< most connections before that point; further ones wait, or replace the oldest
+  double ping = 5;                  ///< seconds between keep-alive messages
+  double silence = 20;              ///< seconds without a message from the worker until its connection is dropped
+  /// Receives lines for the user (connections with a wrong token, at most one a minute). Called on the listener's
+  /// thread.
   std::function<void(const std::string&)> say = {};
 };
 
-/// Listens with a certificate that it makes anew (TLS 1.3, no authority: workers know its fingerprint). A connection
-/// shows the token and the name of a worker that a CallHomeDialer stands for before it costs more than a few kilobytes.
-/// A newer connection of a worker replaces the older one, whose stream ends. A handle: copies are one listener, which
-/// closes with the last of them and of their dialers. Thread-safe; one thread of its own, which takes no signals.
+/// Listens with a certificate that it generates itself (TLS 1.3, no authority: workers know its fingerprint). A
+/// connection has to present the token and the name of a worker that has a CallHomeDialer; until then it costs only a
+/// few kilobytes. A newer connection of a worker replaces the older one, whose stream ends. A handle: copies refer to
+/// one listener, which closes with the last copy and the last of its dialers. Thread-safe. It has one thread of its
+/// own, with signals blocked.
 class AgentListener {
  public:
-  /// Error of kind `usage` without a token or for an address that is none, `busy` or `io` where it cannot listen.
+  /// Throws Error: `usage` without a token or for an invalid address, `busy` or `io` if it cannot listen.
   explicit AgentListener(ListenerOptions options);
 
   std::uint16_t port() const;
   const std::string& fingerprint() const;
-  /// What workers are to be told, where they reach this machine as `ip`.
+  /// The address to give to workers, if they reach this machine as `ip`.
   DriverAddress address(std::string ip) const;
 
-  /// Whether this worker is connected now, or speaks to its driver.
+  /// Whether this worker is connected, with or without a stream that uses its connection.
   bool connected(const std::string& worker) const;
   std::size_t connections() const;
 
-  /// Ends all connections, and takes no more. dial() fails from now on.
+  /// Ends all connections and accepts no more. Afterwards dial() fails.
   void close();
 
  private:
@@ -55,31 +57,32 @@ class AgentListener {
   std::shared_ptr<State> state_;
 };
 
-/// Opens streams to the agent of one worker, which connects by itself. Copies are one dialer; as long as one lives, the
-/// worker may connect, and a connection that nobody has asked for is kept.
+/// Opens streams to the agent of one worker, which makes the connection itself. Copies are one dialer. While a copy
+/// exists the worker may connect, and a connection that no stream uses yet is kept.
 class CallHomeDialer {
  public:
-  /// `patience`: how many seconds dial() waits for the worker. 0: not at all: the stream is there at once, and speaks
-  /// when the worker does, so that waiting for a pod takes no thread; for whoever says by HostPool::explain() and
-  /// refuse() what it waits for. Two dialers of one name are an Error of kind `usage`.
-  /// `connected` is called each time the worker connects, on the listener's thread: it must not wait.
+  /// `patience`: how many seconds dial() waits for the worker. 0: it does not wait; the stream is returned at once, and
+  /// carries data when the worker connects. So waiting for a pod takes no thread; for callers that report what they
+  /// wait for by HostPool::explain() and refuse(). A second dialer for the same name is an Error of kind `usage`.
+  /// `connected` is called each time the worker connects, on the listener's thread. It must not block.
   CallHomeDialer(AgentListener listener, std::string worker, double patience = 60,
                  std::function<void()> connected = {});
 
-  /// Why a worker that is waited for will not connect any more.
+  /// Returns why the awaited worker will not connect any more, if so.
   using Look = std::function<std::optional<remote::DialError>()>;
 
-  /// Waits until the worker is connected, then starts an agent there. Throws DialError: transient, with what waits()
-  /// has said, when it is not there in time; what refuse() has said; transient when it is stopped. While it waits,
-  /// `look` is called once a second, on the caller's thread: what it returns is thrown.
+  /// Waits until the worker is connected, then starts an agent there. Throws DialError: transient, with the text given
+  /// to waits(), if the worker does not connect in time; the reason given to refuse(); transient if `stop` is
+  /// requested. While it waits, it calls `look` once a second on the caller's thread, and throws the error that `look`
+  /// returns.
   remote::AgentStream dial(std::stop_token stop, const Look& look = {}) const;
   remote::FailureClass classify(const std::string& said) const;
 
-  /// Why the worker is not there yet, told by whoever keeps its pod ("its pod waits for a node with …"): part of the
-  /// error of a dial() whose patience ends. Empty: nothing is known. Any thread.
+  /// Sets why the worker is not connected yet ("its pod waits for a node with …"): part of the error of a dial() whose
+  /// patience ends. Empty: unknown. May be called from any thread.
   void waits(std::string why) const;
-  /// The worker will not come: a dial() that waits fails with this, and so do later ones until waits() is called. A
-  /// stream that waits without a worker ends, and says it on its `err`. Any thread.
+  /// The worker will not connect: a dial() that waits fails with this reason, and so do later ones until waits() is
+  /// called. A stream that waits for the worker ends, with the reason on its `err`. May be called from any thread.
   void refuse(remote::FailureClass failure, std::string why) const;
 
   const std::string& worker() const;

@@ -1,4 +1,4 @@
-// Client: calls of an API server of Kubernetes, from any thread.
+// Client: calls the API server of Kubernetes, from any thread.
 #pragma once
 
 #include <hypertune/k8s/access.hpp>
@@ -19,21 +19,22 @@ namespace hypertune::inline v0::k8s {
 
 /// Meant for designated initialisers.
 struct ClientOptions {
-  double rate = 50;              ///< calls a second, on average; 0: no limit. Streams that are open cost nothing
-  double burst = 100;            ///< calls at once, before that limit counts
-  std::size_t connections = 16;  ///< for calls, at once; watches and streams have their own beside
+  double rate = 50;              ///< calls a second, on average; 0: no limit. Open streams do not count
+  double burst = 100;            ///< calls that may be made at once before that limit applies
+  std::size_t connections = 16;  ///< most connections for calls at a time; watches and streams have their own
   Seconds connect = 10;          ///< to reach the server, TLS included
   Seconds attempt = 30;          ///< for one attempt of a call
-  Seconds max_backoff = 10;      ///< between two attempts, and the most that a Retry-After is obeyed
+  Seconds max_backoff = 10;      ///< between two attempts; also the longest Retry-After that is obeyed
   std::size_t max_answer = std::size_t{64} << 20U;  ///< bytes of an answer's body; more is an Error
   std::string user_agent = "hypertune";
 };
 
-/// Everything blocks until it is done, and `stop` ends it soon, with an ApiError ("stopped"). All input and output is
-/// on one thread of the client's own. Copies are the same client; what it has made (watches, streams) keeps it alive.
+/// Each function blocks until it is done; `stop` makes it return soon, with an ApiError ("stopped"). All input and
+/// output is done by one thread of the client. Copies are the same client; its watches and streams keep it alive.
 ///
-/// Thread-safe. Errors are ApiError, where it got no answer or a refusal; others of `usage` (bad options), `input`
-/// (credentials that cannot be read) and `protocol` (the server said what makes no sense). Nothing may be called from
+/// Thread-safe. Throws ApiError if there was no answer or a refusal; Error of kind `usage` (bad options), `input`
+/// (credentials that cannot be read) or `protocol` (the server's answer makes no sense). None of the functions may be
+/// called from within a handler.
 /// within a handler.
 class Client {
  public:
@@ -41,31 +42,32 @@ class Client {
 
   const std::string& name_space() const;  ///< of the access
   const std::string& server() const;
-  const std::string& origin() const;  ///< where the access is from, for messages
+  const std::string& origin() const;  ///< where the access comes from, for messages
 
-  /// One call. It is tried again, with pauses that grow, within the request's deadline: where no connection was made,
-  /// after 429 (Retry-After counts), and where it can be repeated (all but POST, unless `named`, and PATCH) also when
-  /// the answer was lost or is 500, 502, 503, 504. 401: the credentials are fetched anew, once.
+  /// Makes one call. It is tried again, with growing pauses, until the request's deadline: if no connection was made,
+  /// after 429 (Retry-After counts), and, if it is safe to repeat (all methods but PATCH and a POST that is not
+  /// `named`), also if the answer was lost or is 500, 502, 503 or 504. After 401 the credentials are fetched again,
+  /// once.
   Answer call(const Request& request, std::stop_token stop = {});
 
-  /// Begins at once and returns; trouble is told to the handler.
+  /// Begins at once and returns; the handler is told of failures.
   Watch watch(WatchOptions options, WatchHandler handler);
 
-  /// Runs a command in a container to its end. That it could not be started is an ApiError.
+  /// Runs a command in a container to its end. Throws ApiError if it could not be started.
   ExecResult run(const PodCommand& what, const ExecOptions& options = {}, std::stop_token stop = {});
 
-  /// Runs a command with descriptors of this process as its streams, to its end. Returns its exit code. That it could
-  /// not be started, or the connection was lost, is an ApiError. While it runs, SIGWINCH is taken on the thread that
-  /// calls.
+  /// Runs a command to its end, with descriptors of this process as its streams. Returns its exit code. Throws ApiError
+  /// if it could not be started or the connection was lost. Meanwhile it handles SIGWINCH on the calling thread.
   int run_foreground(const PodCommand& what, const Foreground& streams = {}, std::stop_token stop = {});
 
-  /// Starts a command; its streams are the descriptors (socket pairs). It returns when the API server has accepted.
-  /// Why the stream ended (an exit code, a lost connection) comes as a last line on `err`. Both ways, no more is read
-  /// than the other side takes. Closing `to` ends the command's standard input. carrier.end(grace) waits so long for
-  /// the end, then leaves it: the command in the pod is not killed by that, but sees its input end.
+  /// Starts a command whose streams are the returned descriptors (socket pairs). Returns when the API server has
+  /// accepted. The last line on `err` says why the stream ended (an exit code, a lost connection). In both directions
+  /// no more is read than the other side takes. Closing `to` ends the command's standard input. carrier.end(grace)
+  /// waits up to `grace` seconds for the end, then drops the connection: that does not kill the command in the pod, but
+  /// ends its input.
   remote::AgentStream open_stream(const PodCommand& what, std::stop_token stop = {}, Seconds deadline = 30);
 
-  /// Listens on 127.0.0.1; port 0: any that is free. A pod that is not there is an error of the connections.
+  /// Listens on 127.0.0.1; port 0: any free one. If the pod does not exist, the connections fail, not this call.
   PortForward forward(const PodPort& where, std::uint16_t port = 0);
 
   /// Begins at once and returns.

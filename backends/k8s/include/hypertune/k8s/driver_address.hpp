@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// Stands in the pods' annotation `hypertune/driver`, and so in a file in each pod. Holds no secret.
+/// Stored in the pods' annotation `hypertune/driver`, and so in a file in each pod. Holds no secret.
 struct DriverAddress {
   std::string ip;  ///< "10.0.0.7", "fd00::7"
   std::uint16_t port = 0;
@@ -15,7 +15,7 @@ struct DriverAddress {
 
   /// "wss://10.0.0.7:4711 sha256:FINGERPRINT", "wss://[fd00::7]:4711 sha256:…".
   std::string to_string() const;
-  /// The inverse; white space at the ends is left out. Error of kind `input` if the text is no such line.
+  /// The inverse; white space at both ends is ignored. Error of kind `input` if the text is no such line.
   static DriverAddress parse(std::string_view text);
 
   friend bool operator==(const DriverAddress&, const DriverAddress&) = default;

@@ -1,4 +1,4 @@
-// PortForward: a port of a pod on loopback here. LogFollower: what a container says, line by line.
+// PortForward: forwards a local loopback port to a pod's port. LogFollower: reads a container's log line by line.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -24,8 +24,8 @@ struct ForwardTask;
 struct LogTask;
 }  // namespace detail
 
-/// Whoever connects to its port on loopback is connected to the pod's, through the API server. Ends with its owner, and
-/// all its connections with it. Move only.
+/// Connections to its loopback port are connected to the pod's port, through the API server. Destroying it ends it and
+/// all its connections. Move only.
 class PortForward {
  public:
   PortForward() = default;
@@ -35,7 +35,7 @@ class PortForward {
   ~PortForward();
 
   std::uint16_t port() const;  ///< on 127.0.0.1
-  /// Why the last connection that did not come about did not; empty: none failed.
+  /// Why the last failed connection failed; empty: none failed.
   std::string trouble() const;
   void end() noexcept;
 
@@ -43,27 +43,27 @@ class PortForward {
   std::shared_ptr<detail::ForwardTask> task_;
 };
 
-/// Whose log is followed. Meant for designated initialisers.
+/// The container whose log is followed. Meant for designated initialisers.
 struct PodLog {
   std::string pod;
   std::string container = {};
   std::string name_space = {};                   ///< empty: the client's
   std::string since = {};                        ///< RFC 3339; empty: from its beginning
-  std::size_t max_line = std::size_t{1} << 20U;  ///< a longer line comes in pieces
+  std::size_t max_line = std::size_t{1} << 20U;  ///< a longer line is split
 };
 
 struct LogEvent {
   enum class Kind : std::uint8_t { line, ended, trouble };
   Kind kind;
-  std::string_view text = {};  ///< the line; why it ended or is cut
+  std::string_view text = {};  ///< the line; or why it ended or is cut
   std::string_view time = {};  ///< of a line, RFC 3339 with nanoseconds, as the node wrote it
 };
 
 /// Called on the client's thread: it must not wait.
 using LogHandler = std::function<void(const LogEvent&)>;
 
-/// Follows a container's log until the container has ended (`ended`). A stream that is cut is resumed where it was, no
-/// line twice. Move only.
+/// Follows a container's log until the container has ended (`ended`). A stream that breaks is resumed at the same
+/// place; no line comes twice. Move only.
 class LogFollower {
  public:
   LogFollower() = default;
@@ -71,7 +71,7 @@ class LogFollower {
   LogFollower(LogFollower&&) noexcept = default;
   LogFollower& operator=(LogFollower&& other) noexcept;
   ~LogFollower();
-  /// The handler is not called any more when this returns. Not from within it.
+  /// When this returns, the handler is not called any more. Must not be called from within the handler.
   void end() noexcept;
 
  private:

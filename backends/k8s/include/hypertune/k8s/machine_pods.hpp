@@ -1,4 +1,4 @@
-// MachinePods: pods that stay until they are deleted, as machines of a cluster that commands and trials are sent to.
+// MachinePods: pods that stay until they are deleted, used as the machines of a cluster for commands and trials.
 #pragma once
 
 #include <hypertune/config/kubernetes_options.hpp>
@@ -19,26 +19,26 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// A label of all pods of a cluster: its name.
+/// A label of all pods of a cluster; its value is the cluster's name.
 inline constexpr std::string_view cluster_label = "hypertune/cluster";
 
 /// Meant for designated initialisers.
 struct MachinePodsOptions {
-  std::string cluster = {};  ///< its name, which has to be a value of a label
+  std::string cluster = {};  ///< its name, which must be a valid label value
   std::string name_space = {};
   std::filesystem::path kubeconfig = {};
   std::string context = {};
-  /// Of the head, so that what runs there may reach the other pods. Empty: it has none.
+  /// Of the head's pod, which lets it reach the other pods. Empty: none.
   std::string service_account = {};
 };
 
-/// What one pod is to be.
+/// Describes a pod to be made.
 struct MachinePodWish {
-  std::string token;         ///< letters, digits and '-': one pod is made for it, however often it is asked for
+  std::string token;         ///< letters, digits and '-'; one pod is made for it, even if create() is called again
   std::string node_type;     ///< value of a label
-  std::string node_config;   ///< a pod in Kubernetes' own words, as JSON
-  std::string title;         ///< of that, for messages: "c.yaml:12: 'available_node_types.gpu.node_config'"
-  Resources resources = {};  ///< what the pod says itself has the last word
+  std::string node_config;   ///< the pod as a Kubernetes object in JSON
+  std::string title;         ///< its source, for messages: "c.yaml:12: 'available_node_types.gpu.node_config'"
+  Resources resources = {};  ///< used where the pod itself does not say
   bool head = false;
   KubernetesOptions::Spot spot = KubernetesOptions::Spot::any;
 };
@@ -50,31 +50,31 @@ struct MachinePod {
   bool head = false, spot = false;
   Phase phase = Phase::waiting;
   std::string address = {};   ///< empty: it has none yet
-  std::string sentence = {};  ///< what it waits for: follows its name
-  /// Somebody has to mend something before it can run (an image that cannot be pulled), as likely as not, or surely.
+  std::string sentence = {};  ///< what it waits for, to be printed after its name
+  /// Before it can run, someone has to correct something (an image that cannot be pulled): probably, or certainly.
   bool doubtful = false, hopeless = false;
 };
 
-/// Errors are ApiError and Error; what the account may not do is an Error of kind `usage` that names the rule to add.
-/// Thread-safe; copies are the same.
+/// Errors are ApiError and Error. An action that the account may not do is an Error of kind `usage` that names the rule
+/// to add. Thread-safe; copies are the same object.
 class MachinePods {
  public:
-  /// Reads the credentials, and connects to nobody. In a pod of this very cluster they are those of its account.
+  /// Reads the credentials; makes no connection. In a pod of this cluster they are those of its service account.
   explicit MachinePods(MachinePodsOptions options);
 
-  /// Those of the cluster, whoever made them, but those that have ended.
+  /// The cluster's pods, whoever made them, without those that have ended.
   std::vector<MachinePod> list(const std::stop_token& stop = {}) const;
-  /// Makes one; the one that is there where it was made before. What the account needs for all of this is asked before
-  /// the first.
+  /// Makes a pod; returns the existing one if it was made before. Before the first one it checks that the account has
+  /// all the permissions it needs.
   MachinePod create(const MachinePodWish& wish, const std::stop_token& stop = {}) const;
-  /// Ends pods; those that are not there are no error.
+  /// Deletes pods; a pod that does not exist is no error.
   void remove(const std::vector<std::string>& names, const std::stop_token& stop = {}) const;
   /// Deletes the pods of the cluster that have ended by themselves. Returns how many.
   int remove_ended(const std::stop_token& stop = {}) const;
-  /// How a pod that list() does not show has ended, and what it said last; empty: nothing is known of it.
+  /// How a pod that list() does not show has ended, and the last lines of its log; empty: unknown.
   std::string explain(const std::string& name, const std::stop_token& stop = {}) const;
 
-  /// Scripts in a pod that runs. `stop` ends the waiting for its first answer.
+  /// Runs scripts in a running pod. `stop` ends the wait for its first answer.
   remote::HostShell shell(const std::string& name, const std::stop_token& stop = {}) const;
   /// See Client::run_foreground().
   int run_foreground(const std::string& name, std::vector<std::string> command, const Foreground& streams,
@@ -83,7 +83,7 @@ class MachinePods {
   PortForward forward(const std::string& name, std::uint16_t port, std::uint16_t local) const;
   /// Whether the account may forward ports; Error of kind `usage` otherwise.
   void require_forward() const;
-  /// Agents in a pod: what `files` says is brought there for each.
+  /// Starts agents in a pod, each after copying there what `files` names.
   remote::AnyDialer dialer(const std::string& name, remote::AgentFiles files, HostSpec limits) const;
 
  private:

@@ -16,11 +16,11 @@ namespace hypertune::inline v0::k8s {
 
 enum class Method : std::uint8_t { get, post, put, patch, remove };
 
-/// What the body of a request is.
+/// The type of a request's body.
 enum class Body : std::uint8_t {
   json,
   merge_patch,      ///< RFC 7386
-  strategic_merge,  ///< of Kubernetes: lists are merged by their keys
+  strategic_merge,  ///< Kubernetes' own: lists are merged by their keys
   json_patch,       ///< RFC 6902
   apply,            ///< server-side apply; give `fieldManager` in the query
 };
@@ -38,10 +38,10 @@ struct Request {
   Query query = {};
   std::string body = {};
   Body type = Body::json;
-  /// Seconds for all of it: waiting for its turn, attempts, and pauses between them.
+  /// Seconds for the whole call: waiting for the rate limit, all attempts, and the pauses between them.
   Seconds deadline = 60;
-  /// A POST of an object whose name nobody else gives: it is tried again where nobody knows whether it was performed,
-  /// and "already exists" is success then (Answer::existed).
+  /// A POST of an object whose name nobody else uses: it is tried again if it is unknown whether it was performed, and
+  /// "already exists" then counts as success (Answer::existed).
   bool named = false;
 };
 
@@ -49,7 +49,7 @@ struct Answer {
   int status = 200;
   std::string body = {};
   bool existed = false;  ///< the object was there already: `body` is a Status object
-  /// Error of kind `protocol` if the body is no JSON, or out of proportion (64 levels).
+  /// Error of kind `protocol` if the body is not JSON, or is nested more than 64 levels deep.
   boost::json::value json() const;
 };
 

@@ -1,4 +1,4 @@
-// Watch: all objects of a kind, and every change of them, for as long as it lives.
+// Watch: all objects of a kind and every change of them, for as long as the Watch exists.
 #pragma once
 
 #include <hypertune/k8s/request.hpp>
@@ -18,10 +18,10 @@ namespace hypertune::inline v0::k8s {
 struct WatchOptions {
   std::string path;  ///< of the collection: "/api/v1/namespaces/x/pods"
   std::string label_selector = {}, field_selector = {};
-  std::uint64_t page = 500;  ///< objects in an answer to a list
-  /// The most bytes of one event; a longer one is trouble, and all is listed again.
+  std::uint64_t page = 500;  ///< most objects in one answer to a list
+  /// The most bytes of one event. A longer one is reported as trouble, and all objects are listed again.
   std::uint64_t max_event = std::uint64_t{8} << 20U;
-  Seconds stream = 300;      ///< for how long one request watches; another one follows
+  Seconds stream = 300;      ///< how long one request watches; then the next one follows
   Seconds max_backoff = 30;  ///< between attempts
 };
 
@@ -30,31 +30,31 @@ struct WatchEvent {
     added,
     modified,
     deleted,
-    synced,   ///< all objects that are there were told; again each time that trouble is over
-    trouble,  ///< events may be late: `text` says why. Attempts go on
+    synced,   ///< all existing objects were reported; sent again each time after trouble is over
+    trouble,  ///< events may be late: `text` says why. Attempts continue
   };
 
   Kind kind;
-  /// Of the first three; valid within the call. Of a deletion: as it was at last.
+  /// Set for the first three kinds; valid during the call. For a deletion: its last state.
   const boost::json::object* object = nullptr;
-  /// The deletion itself was not seen (found by a later list): `object` has no more than `metadata` with name,
+  /// The deletion itself was missed, and found by a later list: `object` then has only `metadata`, with name,
   /// namespace, uid and labels.
   bool unseen = false;
-  int status = 0;              ///< of trouble: HTTP's (403: may not watch; 404: no such kind), 0 of others
+  int status = 0;              ///< of trouble: HTTP status (403: may not watch; 404: no such kind), otherwise 0
   std::string_view text = {};  ///< of trouble: one line
 };
 
-/// Called on the client's thread, one call at a time: it must not wait, nor call the Client, nor end the Watch. What it
-/// throws is trouble.
+/// Called on the client's thread, one call at a time. It must not block, call the Client, or end the Watch. An
+/// exception that it throws is reported as trouble.
 using WatchHandler = std::function<void(const WatchEvent&)>;
 
 namespace detail {
 struct WatchTask;
 }
 
-/// Lists and watches from its making to its end (Client::watch() makes it). Streams that are cut, expired versions
-/// (410), restarts of the API server are survived: events come late, but none is lost that still matters. Several
-/// changes of an object may come as one. Move only.
+/// Lists and watches from its creation by Client::watch() to its end. It survives broken streams, expired versions
+/// (410) and restarts of the API server: events may be late, but none that still matters is lost. Several changes of an
+/// object may arrive as one. Move only.
 class Watch {
  public:
   Watch() = default;
@@ -63,7 +63,7 @@ class Watch {
   Watch& operator=(Watch&& other) noexcept;
   ~Watch();
 
-  /// Ends it; the handler is not called any more when this returns. Not from within the handler.
+  /// Ends it. When this returns, the handler is not called any more. Must not be called from within the handler.
   void end() noexcept;
 
  private:
