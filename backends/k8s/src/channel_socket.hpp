@@ -1,4 +1,4 @@
-// ChannelSocket: a WebSocket whose messages are channels.
+// ChannelSocket: a WebSocket whose messages belong to channels.
 #pragma once
 
 #include "channel_frames.hpp"
@@ -12,37 +12,37 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// Beast's stream, which costs seconds of the compiler's time, in one file. Used on the io_context's one thread; one
-/// read, one write and one ping at a time. Whoever destroys it has ended these.
+/// Wraps Beast's stream, which takes seconds to compile, in one file. Used on the io_context's one thread; one read,
+/// one write and one ping at a time, all of which must have ended before it is destroyed.
 class ChannelSocket {
  public:
   explicit ChannelSocket(std::shared_ptr<Wire> wire);
   ~ChannelSocket();
 
   struct Opened {
-    int status = 0;             ///< of HTTP; 101: it is open
-    std::string body = {};      ///< of another one
-    std::string protocol = {};  ///< that the server has chosen
-    std::string trouble = {};   ///< one line: there was no answer
+    int status = 0;             ///< HTTP status; 101: it is open
+    std::string body = {};      ///< of any other answer
+    std::string protocol = {};  ///< chosen by the server
+    std::string trouble = {};   ///< one line, if there was no answer
   };
-  /// `protocols`: those that are understood here, the best first. Within the wire's time.
+  /// `protocols`: those supported here, the preferred one first. Limited by the wire's expiry.
   asio::awaitable<Opened> open(const RequestText& request, const Headers& headers, const std::string& protocols);
 
   struct Read {
     std::uint8_t channel = 0;
-    std::string_view bytes = {};  ///< in the buffer
-    bool over = false;            ///< there is no more
-    std::string trouble = {};     ///< why, where it was not closed in order
+    std::string_view bytes = {};  ///< points into the buffer
+    bool over = false;            ///< the connection has ended
+    std::string trouble = {};     ///< why, if it was not closed properly
   };
-  /// The next bytes of one channel; throws if it is cancelled.
+  /// Reads the next bytes of one channel; throws if it is cancelled.
   asio::awaitable<Read> read(asio::mutable_buffer into);
-  /// One message; its first byte is the channel. Empty, or what is wrong; throws if it is cancelled.
+  /// Sends one message; its first byte is the channel. Returns an error text, or empty; throws if it is cancelled.
   asio::awaitable<std::string> write(asio::const_buffer message);
   asio::awaitable<void> ping();
-  /// Says that it is over, and waits for the other side's word. Within the wire's time.
+  /// Closes the WebSocket and waits for the other side's closing frame. Limited by the wire's expiry.
   asio::awaitable<void> close();
 
-  /// Of a monotonic clock: when the other side was heard last (pongs count).
+  /// Monotonic time at which something was last received (pongs count).
   double heard_at() const;
 
  private:

@@ -1,4 +1,4 @@
-// The volume that workers and driver share for checkpoints: where it is, and that the driver has it.
+// The volume that workers and driver share for checkpoints: where it is mounted, and a check that the driver has it.
 #pragma once
 
 #include <hypertune/config/kubernetes_options.hpp>
@@ -19,13 +19,13 @@ inline std::string volume_in_workers(const KubernetesOptions& options) {
   return shared && !shared->on_hosts.empty() ? shared->on_hosts : volume_place;
 }
 
-/// Where the driver has it, also in a pod that is made for it.
+/// Where it is mounted in the driver, also in a pod that is made for the driver.
 inline std::filesystem::path volume_in_driver(const KubernetesOptions& options) {
   const auto& shared = options.transfer.shared;
   return shared && !shared->folder.empty() ? shared->folder : std::filesystem::path(volume_place);
 }
 
-/// How checkpoints travel. Error of kind `usage` where the driver does not have the volume.
+/// How checkpoints are transferred. Error of kind `usage` if the driver does not have the volume.
 inline CheckpointTransfer transfer_of(const KubernetesOptions& options) {
   auto transfer = options.transfer;
   if (options.volume.empty()) return transfer;

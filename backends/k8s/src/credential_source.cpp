@@ -14,7 +14,7 @@ namespace hypertune::inline v0::k8s::detail {
 
 namespace {
 
-/// Files are looked at so often; a service account's token lives for ten minutes and more.
+/// How often, in seconds, files are read again; a service account's token is valid for ten minutes and more.
 constexpr double file_interval = 30;
 
 double wall_seconds() { return hypertune::detail::read_clock(CLOCK_REALTIME); }
@@ -51,7 +51,7 @@ CredentialSource::Parts CredentialSource::read(bool refused, std::stop_token sto
   if (refused || wall_seconds() >= plugin_until_) {
     auto credential = run_plugin(access_, std::move(stop));
     const double now = wall_seconds();
-    // Anew a little before it expires; a program that gives what has expired is asked again, but not all the time.
+    // Renew a little before it expires. A plugin that returns expired credentials is run again, but not continuously.
     plugin_until_ = !credential.expires
                         ? std::numeric_limits<double>::infinity()
                         : std::max(now + 1, *credential.expires - std::min(30.0, (*credential.expires - now) / 5));

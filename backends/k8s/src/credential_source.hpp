@@ -1,4 +1,4 @@
-// CredentialSource: what proves who asks, read again when it changes or expires.
+// CredentialSource: the credentials of the client, read again when they change or expire.
 #pragma once
 
 #include "request_text.hpp"
@@ -14,7 +14,7 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// What a request is sent with. Immutable.
+/// The credentials that a request is sent with. Immutable.
 struct Credential {
   Headers headers;                  // Authorization, Impersonate-…
   std::shared_ptr<TlsContext> tls;  // null: the server is without TLS
@@ -26,8 +26,8 @@ class CredentialSource {
  public:
   CredentialSource(Access access, std::string server_name, bool tls);
 
-  double check_at() const { return check_at_; }  ///< of a monotonic clock: when fetch() is due
-  /// `refused`: the server did not take the last ones. Error of kind `input`, `usage`; the last ones stay.
+  double check_at() const { return check_at_; }  ///< monotonic time at which fetch() is due
+  /// `refused`: the server rejected the last ones. Error of kind `input` or `usage`; then the last ones are kept.
   std::shared_ptr<const Credential> fetch(bool refused, std::stop_token stop);
 
  private:

@@ -1,4 +1,4 @@
-// Where workers find their driver.
+// DriverAddress: where workers find their driver.
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/driver_address.hpp>
 

@@ -1,4 +1,4 @@
-// What is run where a driver in the cluster keeps its record.
+// Runs commands where a driver in the cluster keeps its record.
 #include "driver_job_impl.hpp"
 #include "wait_a_while.hpp"
 
@@ -20,13 +20,13 @@ int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::
   auto& self = *impl_;
   const auto state = self.state(stop);
   std::string pod = state.phase == DriverJobState::Phase::running ? state.pod : "";
-  struct Reader {  // goes with this call
+  struct Reader {  // deletes the reader pod at the end of this call
     Impl* self;
     std::string pod = {};
     ~Reader() {
       try {
         if (!pod.empty()) self->remove(self->pods_path(pod), {});
-      } catch (const std::exception&) {  // it ends by itself, and goes with the namespace's finished pods
+      } catch (const std::exception&) {  // the pod ends by itself, and is deleted with the namespace's finished pods
       }
     }
   } reader{&self};

@@ -1,4 +1,4 @@
-// What a driver in the cluster is brought before it begins.
+// The files that a driver in the cluster gets before it begins.
 #include "driver_files.hpp"
 
 #include <hypertune/remote/host_files.hpp>
@@ -19,7 +19,7 @@ std::string new_submission() {
 void bring_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
                  const std::string& submission) {
   shell.facts = remote::ask_facts(shell);
-  // A driver that was submitted before has its files there; these are the newer ones.
+  // The files of an earlier submission may be there. Without `ready` the driver does not begin with a mixture.
   shell.must("make way for the files", R"sh(cd -- "$1" && rm -f ready)sh", {folder});
   if (program) {
     const auto path = files.program.empty() ? std::filesystem::read_symlink("/proc/self/exe") : files.program;
@@ -42,7 +42,7 @@ void bring_files(remote::HostShell& shell, const DriverFiles& files, bool progra
 }
 
 Brought brought_to(const remote::HostShell& shell, const std::string& folder) {
-  // Who brings files changes something all the time.
+  // While files are being copied, something in the folder changes all the time.
   const auto said = shell
                         .must("look for the driver's files", R"sh(cd -- "$1" || exit 1
 is=

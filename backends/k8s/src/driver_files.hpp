@@ -1,4 +1,4 @@
-// What a driver in the cluster is brought before it begins.
+// The files that a driver in the cluster gets before it begins.
 #pragma once
 
 #include <hypertune/k8s/driver_job.hpp>
@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// A word of its own for each submission: only what was brought for it lets its driver begin.
+/// A unique id for each submission: the driver begins only when the files with its id are there.
 std::string new_submission();
 
 /// Brings the files to the folder, and then has the driver of this submission begin. `program`: hypertune, too.
@@ -17,8 +17,8 @@ void bring_files(remote::HostShell& shell, const DriverFiles& files, bool progra
                  const std::string& submission);
 
 enum class Brought : std::uint8_t { all, underway, nothing };
-/// Whether the driver in whose container this shell is has its files. `underway`: somebody brings them just now, to see
-/// which takes ten seconds.
+/// Whether the driver in whose container this shell runs has its files. `underway`: they are being copied at the
+/// moment; to find that out takes ten seconds.
 Brought brought_to(const remote::HostShell& shell, const std::string& folder);
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,4 +1,4 @@
-// A driver in the cluster, from outside.
+// DriverJob: submits, follows and deletes a driver in the cluster, from outside.
 #include "driver_files.hpp"
 #include "driver_job_impl.hpp"
 #include "driver_manifest.hpp"
@@ -90,7 +90,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
     auto shell = shell_of(self.client, state.pod, "driver", stop);
     bring_files(shell, files, self.options.workers.program.empty(), self.folder(), submission);
   } catch (const std::exception&) {
-    // Nothing has begun. What is left here in spite of this ends by itself: see driver_script().
+    // Nothing has begun. If something cannot be deleted here, it ends by itself: see driver_script().
     try {
       if (is_ours({})) remove(self.made_claim, {});
     } catch (const std::exception& error) {
@@ -99,7 +99,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
     if (stop.stop_requested()) return false;
     throw;
   }
-  // A driver that cannot begin is known here. One that does not say so may go on all the same.
+  // Wait for the driver to begin, or to report that it cannot. One that reports nothing may still work.
   constexpr Seconds longest = 60;
   const Seconds until = steady_seconds() + longest;
   try {
@@ -115,7 +115,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
       }
       wait_a_while(stop, 0.3);
     }
-  } catch (const ApiError& error) {  // all is there: who follows it asks again
+  } catch (const ApiError& error) {  // everything is in place, and follow() will ask again
     if (error.code() != Errc::io) throw;
   }
   return true;
@@ -133,7 +133,7 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
     DriverJobState state;
     try {
       state = self.state(stop);
-    } catch (const ApiError& error) {  // it comes back
+    } catch (const ApiError& error) {  // wait until it answers again
       if (error.code() != Errc::io) throw;
       if (says && told != error.what()) says(told = error.what());
       wait_a_while(stop, 1);
@@ -161,7 +161,7 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
         bool over = said.over || stop.stop_requested();
         lock.unlock();
         for (const auto& line : lines) print(line);
-        // The log of a pod on a node that is gone never ends.
+        // The log of a pod on a lost node never ends.
         if (silent && !over) over = self.is_past(state.pod, stop);
         lock.lock();
         if (over && said.lines.empty()) break;
@@ -183,7 +183,7 @@ bool DriverJob::remove(bool volume, const std::stop_token& stop) {
   auto& self = *impl_;
   const bool made = volume && self.record(stop).made;
   bool was = self.remove(self.job_path(), stop);
-  // Also what a driver outside of the cluster has made for the same experiment.
+  // Also delete the jobs that a driver outside of the cluster has made for the same experiment.
   const Query ours{{"labelSelector", fmt::format("{}={}", experiment_label, self.name)}};
   if (const auto jobs = self.get(self.place({"apis", "batch", "v1"}, "jobs"), stop, ours))
     for (const auto& job : jobs->at("items").as_array())

@@ -1,4 +1,4 @@
-// What a DriverJob asks of Kubernetes.
+// DriverJob::Impl: a DriverJob's calls of Kubernetes.
 #pragma once
 
 #include "driver_files.hpp"
@@ -51,7 +51,7 @@ struct DriverJob::Impl {
   static std::string submission_of(const boost::json::value& job) {
     return text_at(job, "/metadata/annotations/hypertune~1submission");
   }
-  // Whether its driver has begun: see begin_own_job().
+  // Whether the Job's driver has begun: see begin_own_job().
   static bool has_begun(const boost::json::value& job) {
     return !text_at(job, "/metadata/annotations/hypertune~1begun").empty();
   }
@@ -76,7 +76,7 @@ struct DriverJob::Impl {
       throw;
     }
   }
-  // The object, or null where the account may not look.
+  // The object, or null if the account may not read it.
   std::optional<boost::json::value> get_if_allowed(const std::string& path, const std::stop_token& stop,
                                                    Query query = {}) {
     try {
@@ -86,28 +86,28 @@ struct DriverJob::Impl {
       throw;
     }
   }
-  // False: it was there.
+  // Returns false if it existed already.
   bool create(const std::string& path, const boost::json::object& object, const std::stop_token& stop) {
     return !client
                 .call({.method = Method::post, .path = path, .body = boost::json::serialize(object), .named = true},
                       stop)
                 .existed;
   }
-  // That what the Job needs is there and allowed, before anything is made.
+  // Checks, before anything is made, that what the Job needs exists and is allowed.
   void require_all(const std::stop_token& stop);
   Brought brought_to_pod(const std::string& pod, const std::stop_token& stop) {
     try {
       return brought_to(shell_of(client, pod, "driver", stop), folder());
-    } catch (const Error&) {  // it has just ended, or cannot be asked: it is left alone
+    } catch (const Error&) {  // it has just ended, or cannot be asked: leave it alone
       return Brought::all;
     }
   }
   DriverRecord record(const std::stop_token& stop);
-  // That a Job of this name which has ended has no record on another claim, beside which a new one would begin unseen.
+  // Fails if a finished Job of this name has its record on another claim: a new record would begin there unnoticed.
   void require_same_record(const std::stop_token& stop);
-  // What Kubernetes says of a Job for which it can make no pod; empty: nothing, or nothing that may be read.
+  // Kubernetes' reason why it cannot make a pod for a Job; empty: none, or not readable by this account.
   std::string why_no_pod(const std::string& job, const std::stop_token& stop);
-  // Pods of the Job's driver, the newest one first. Those of an earlier Job of this name may still be on their way out.
+  // Pods of the Job's driver, the newest one first. Pods of an earlier Job of this name may still be terminating.
   std::vector<PodState> pods(const std::string& job, const std::stop_token& stop) {
     const auto list =
         get(pods_path(), stop, {{"labelSelector", fmt::format("{}={},{}=driver", job_label, name, role_label)}});
@@ -116,7 +116,7 @@ struct DriverJob::Impl {
       for (const auto& each : list->at("items").as_array())
         if (text_at(each, "/metadata/ownerReferences/0/uid") == job)
           all.emplace_back(text_at(each, "/metadata/creationTimestamp"), pod_state(each.as_object(), "driver"));
-    // Of those made in the same second the one that is to stay comes first.
+    // Of pods made in the same second, the one that is not ending comes first.
     const auto goes = [](const PodState& pod) { return pod.leaving || pod.phase == PodState::Phase::ended; };
     hypertune::detail::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
       return std::pair(goes(a.second), b.first) < std::pair(goes(b.second), a.first);
@@ -140,9 +140,10 @@ struct DriverJob::Impl {
       state.sentence = all.front().sentence;
       if (all.front().phase == PodState::Phase::running && !all.front().leaving) state.phase = Phase::running;
     }
-    // It is complete, or has failed, only when its last pod is gone: one on a node that is gone may stay for long.
+    // The Job is complete, or failed, only when its last pod is gone, which takes long on a lost node. Use its
+    // conditions.
     if (has_condition(job, "Complete") || has_condition(job, "SuccessCriteriaMet")) {
-      const auto left = all.empty() ? std::string() : all.front().message;  // of a driver that did not begin
+      const auto left = all.empty() ? std::string() : all.front().message;  // of a driver that could not begin
       return {.phase = left.empty() ? Phase::done : Phase::failed,
               .pod = state.pod,
               .sentence = left.empty() ? "has ended" : left};
@@ -153,7 +154,7 @@ struct DriverJob::Impl {
       for (const auto& each : job.find_pointer("/status/conditions", error)->as_array())
         if (text_at(each, "/type") == "Failed" || (text_at(each, "/type") == "FailureTarget" && why.empty()))
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
-      // Of its pod's own end Kubernetes says no more than that there was one too many.
+      // BackoffLimitExceeded does not say why the pod ended. Use the pod's own message.
       if (why.starts_with("BackoffLimitExceeded") && !all.empty() && all.front().phase == PodState::Phase::ended)
         why = !all.front().message.empty() ? all.front().message : fmt::format("its pod {}", all.front().sentence);
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
@@ -164,7 +165,8 @@ struct DriverJob::Impl {
               .sentence = "waits until its job is resumed, which is suspended"};
     return state;
   }
-  // Whether another pod is the driver's, or none will be any more. False also where nobody says.
+  // Whether another pod is the driver's now, or there will be none any more. False also if the API server does not
+  // answer.
   bool is_past(const std::string& pod, const std::stop_token& stop) {
     try {
       const auto now = state(stop);

@@ -1,4 +1,4 @@
-// The objects of a driver in the cluster.
+// The Kubernetes objects of a driver in the cluster.
 #include "driver_manifest.hpp"
 
 #include "checkpoint_volume.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 namespace json = boost::json;
 
-// Of the workers' template the driver has what says where images come from and what it may do; not what trials need.
+// Takes from the workers' template where images come from and the security settings; not what only trials need.
 void take_over(json::object& spec, const KubernetesOptions& workers) {
   if (workers.pod.empty()) return;
   const auto text = load_yaml_text(workers.pod, "executor.pod");
@@ -42,7 +42,7 @@ void take_over(json::object& spec, const KubernetesOptions& workers) {
   }
 }
 
-// The workers' volume for checkpoints, which may be the one with the record.
+// Mounts the workers' volume for checkpoints, which may be the one with the record.
 void add_checkpoints(json::object& spec, const KubernetesOptions& workers, const std::string& claim) {
   if (workers.volume.empty()) return;
   const bool same = workers.volume == claim;
@@ -91,7 +91,7 @@ json::object pod_spec(const DriverJobOptions& options, const std::string& name, 
   if (!secrets.empty()) spec["imagePullSecrets"] = std::move(secrets);
   take_over(spec, options.workers);
   add_checkpoints(spec, options.workers, claim);
-  // A node that does not answer is given up after half a minute: the driver goes on elsewhere.
+  // A node that does not answer is given up after half a minute; the driver then continues on another one.
   constexpr int patience = 30;
   if (!spec.contains("tolerations")) spec["tolerations"] = json::array();
   for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -107,9 +107,10 @@ json::object labels_of(const std::string& name, std::string_view role) {
 }  // namespace
 
 std::string driver_script(int patience, const std::string& termination_log) {
-  // The experiment is saved by SIGTERM, which Kubernetes sends to the first process alone. Where no driver can begin
-  // the Job has to end as failed: its back-off allows no second pod before begin_own_job(). A later pod, in whose image
-  // the program does not start any more, has only exit code 0 for that: see DriverJob::state().
+  // SIGTERM makes the driver save the experiment; Kubernetes sends it only to the first process of the container, so it
+  // is passed on. If no driver can begin, the Job has to end as failed: before begin_own_job() its back-off allows no
+  // second pod. In a later pod, in whose image the program no longer starts, only exit code 0 achieves that: see
+  // DriverJob::state().
   return fmt::format("look=$(({0} / 20 + 1)) patience={0} message={1}\n", patience, termination_log) + R"sh(set -u
 mkdir -p . || exit 1
 leave() { if [ -n "${driver-}" ]; then kill -TERM "$driver"; else exit 130; fi; }
@@ -186,9 +187,9 @@ json::object driver_job_manifest(const DriverJobOptions& options, const std::str
   environment.emplace_back(json::object{{"name", "HYPERTUNE_SUBMISSION"}, {"value", json::string(submission)}});
   environment.emplace_back(
       json::object{{"name", "HYPERTUNE_IMAGE"}, {"value", image != nullptr ? *image : json::value("")}});
-  // Once the driver has begun, another pod goes on however often one ends from outside: see begin_own_job(). An end of
-  // its own is the Job's: see end_own_job(). No podFailurePolicy could say that: with one, a pod of a node that is gone
-  // would have to end before it is replaced.
+  // Once the driver has begun, a new pod replaces one that was ended from outside, however often: see begin_own_job().
+  // If the driver itself fails, the Job ends: see end_own_job(). A podFailurePolicy cannot express that: with one, a
+  // pod on a lost node would have to end before it is replaced.
   json::object job{{"backoffLimit", 0},
                    {"template", {{"metadata", {{"labels", labels_of(name, "driver")}}}, {"spec", std::move(spec)}}}};
   if (options.ttl >= 0) job["ttlSecondsAfterFinished"] = static_cast<std::int64_t>(options.ttl);

@@ -1,4 +1,4 @@
-// What a driver in the cluster needs, and where its record is.
+// Checks what a driver in the cluster needs, and finds its record.
 #include "driver_job_impl.hpp"
 #include "preflight.hpp"
 

@@ -13,7 +13,8 @@ namespace hypertune::inline v0::k8s::detail {
 
 namespace {
 
-/// Files are being replaced, a plugin's service is away: the credentials that are there are used meanwhile.
+/// Seconds until credentials are fetched again after a failure (files being replaced, a plugin's service unavailable).
+/// Meanwhile the old ones are used.
 constexpr double fetch_again = 5;
 
 const std::string& server_name_of(const Access& access, const Url& url) {
@@ -130,7 +131,7 @@ void Engine::wait_for(asio::awaitable<void> work, const std::stop_token& stop) {
   } catch (const boost::system::system_error& e) {
     throw_if_stopped();
     throw ApiError(0, "", fmt::format("no answer of the API server: {}", e.code().message()));
-  } catch (const ApiError& e) {  // a connection that was cancelled while it was made looks like one that failed
+  } catch (const ApiError& e) {  // a connect that was cancelled looks like one that failed
     if (e.status() == 0) throw_if_stopped();
     throw;
   }

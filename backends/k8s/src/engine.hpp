@@ -1,4 +1,4 @@
-// Engine: a client's thread, and what everything on it shares.
+// Engine: a client's thread and the state shared by everything that runs on it.
 #pragma once
 
 #include "credential_source.hpp"
@@ -31,14 +31,14 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// A coroutine that somebody waits for, and can end.
+/// A coroutine that a thread can wait for and cancel.
 class Task {
  public:
-  /// Any thread. The coroutine throws at what it waits for.
+  /// May be called from any thread. The coroutine then throws at its current wait.
   void cancel(asio::io_context& io) {
     asio::post(io, [self = state_] { self->signal.emit(asio::cancellation_type::terminal); });
   }
-  /// Waits for its end. Not on the client's thread.
+  /// Waits for its end. Must not be called on the client's thread.
   void join() const { state_->over.wait(); }
   bool over_within(double seconds) const {
     return state_->over.wait_for(std::chrono::duration<double>(seconds)) == std::future_status::ready;
@@ -54,23 +54,23 @@ class Task {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-/// Thrown by who takes a body piece by piece and wants no more.
+/// Thrown by a receiver of a streamed body that wants no more of it.
 struct StreamLeft {};
 
-/// How one attempt of a call went.
+/// The result of one attempt of a call.
 struct Attempt {
   Outcome outcome;
   std::string body;
   std::uint64_t generation = 0;  // of the credentials
 };
 
-/// What its members return are coroutines for the client's thread.
+/// Its member coroutines run on the client's thread.
 class Engine {
  public:
   Engine(Access access, ClientOptions options);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
-  /// Everything that was started must have ended. Not on the client's thread.
+  /// All coroutines must have ended before. Must not be called on the client's thread.
   ~Engine();
 
   asio::io_context& io() { return io_; }
@@ -80,25 +80,26 @@ class Engine {
   double uniform() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   bool on_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
-  /// Throws an Error where there are none, or if it is cancelled. `refused`: a generation that the server did not take.
+  /// Throws an Error if there are no credentials, or if it is cancelled. `refused`: a generation that the server
+  /// rejected.
   asio::awaitable<std::shared_ptr<const Credential>> credential(std::uint64_t refused = 0);
-  /// Waits for its turn among the calls. false: that would take longer than `seconds`.
+  /// Waits for its turn under the rate limit. False: that would take longer than `seconds`.
   asio::awaitable<bool> turn(double seconds);
   asio::awaitable<Dialed> dial(std::shared_ptr<const Credential> credential, double seconds);
-  /// The request as bytes, on whatever connection.
+  /// The request as bytes, for any connection.
   std::string bytes_of(RequestText text, const Credential& credential) const;
   RequestText text_of(const char* method, const std::string& target) const;
 
-  /// One attempt, on a connection of the pool. Throws where there are no credentials.
+  /// Makes one attempt, on a connection of the pool. Throws if there are no credentials.
   asio::awaitable<Attempt> attempt(const Request& request, double seconds, std::uint64_t refused);
-  /// One attempt of a GET whose answer's body is handed on as it comes, on a connection of its own.
+  /// Makes one attempt of a GET, on a connection of its own, and passes on the answer's body as it arrives.
   asio::awaitable<Outcome> stream(const std::string& target, double seconds, ResponseReader& reader,
                                   const std::function<void()>& headed);
   asio::awaitable<Answer> call(Request request);
 
-  /// Starts it; it may use what it likes until Task::join().
+  /// Starts it. What it refers to must live until Task::join().
   Task spawn(asio::awaitable<void> work);
-  /// Runs it, and waits; `stop` cancels.
+  /// Runs it and waits for the result; `stop` cancels it.
   template <class T>
   T wait(asio::awaitable<T> work, const std::stop_token& stop) {
     auto result = std::make_shared<std::optional<T>>();
@@ -124,7 +125,7 @@ class Engine {
   RateLimit limit_;
   std::minstd_rand random_{std::random_device{}()};
 
-  // Credentials: the source is the worker's as long as a fetch runs.
+  // Credentials. While a fetch runs, only the worker thread uses the source.
   CredentialSource source_;
   std::shared_ptr<const Credential> credential_;
   double due_at_ = 0, refused_at_ = -1e9;

@@ -1,4 +1,4 @@
-// Part of hypertune::k8s: commands in pods, for who waits for their end, and as streams of agents.
+// Part of hypertune::k8s: commands in pods, to be waited for or as streams of agents.
 #include "exec_task.hpp"
 #include "status.hpp"
 

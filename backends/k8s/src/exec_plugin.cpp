@@ -17,7 +17,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// What the program is told of its call and of the cluster.
+/// The JSON that tells the program about the call and the cluster.
 std::string exec_info(const Access& access) {
   const ExecPlugin& plugin = *access.plugin;
   json::object spec{{"interactive", false}};

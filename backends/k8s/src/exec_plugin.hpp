@@ -15,14 +15,14 @@ struct PluginCredential {
   std::optional<double> expires = {};  ///< seconds since the Unix epoch
 };
 
-/// Runs it, at most `deadline` seconds. Error of kind `usage` that names the program and how to get it; it tells
-/// nothing of what the program printed on its standard output. Blocks.
+/// Runs the plugin for at most `deadline` seconds. The Error of kind `usage` names the program and how to get it, and
+/// contains nothing of its standard output, which may be secret. Blocks.
 PluginCredential run_plugin(const Access& access, std::stop_token stop, double deadline = 60);
 
-/// Reads what it printed. Error of kind `protocol` otherwise.
+/// Parses the plugin's output. Error of kind `protocol` if it is not valid.
 PluginCredential read_plugin_output(std::string_view text, const std::string& api_version);
 
-/// RFC 3339 to seconds since the Unix epoch.
+/// RFC 3339 to seconds since the Unix epoch; nullopt: not such a time.
 std::optional<double> parse_time(std::string_view text);
 
 }  // namespace hypertune::inline v0::k8s::detail

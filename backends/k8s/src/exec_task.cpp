@@ -18,7 +18,7 @@ namespace hypertune::inline v0::k8s::detail {
 
 namespace {
 
-/// A ping is sent so often, and a server that says nothing for so long while it is listened to is given up.
+/// Seconds between pings, and how long a server may be silent, while it is listened to, before it is given up.
 constexpr double ping_interval = 10, longest_silence = 45;
 constexpr std::size_t most_status = std::size_t{64} << 10U;
 
@@ -70,7 +70,7 @@ std::string ExecTask::target() const {
   if (!what_.container.empty()) query.emplace_back("container", what_.container);
   if (wanted_.in) query.emplace_back("stdin", "true");
   query.emplace_back("stdout", "true");
-  query.emplace_back(wanted_.terminal ? "tty" : "stderr", "true");  // a terminal has one output
+  query.emplace_back(wanted_.terminal ? "tty" : "stderr", "true");  // a terminal has only one output
   return target_of(api_path({"api", "v1", "namespaces", what_.name_space, "pods", what_.pod, "exec"}), query);
 }
 
@@ -148,7 +148,7 @@ void ExecTask::explain() {
   const std::string line = end_.exited  ? fmt::format("the command ended with exit code {}\n", end_.code)
                            : end_.known ? fmt::format("{}{}\n", not_run, end_.message)
                                         : fmt::format("the connection to the pod is lost: {}\n", end_.message);
-  // Nobody may read it, and then it is not waited for.
+  // Nobody may be reading this, so do not wait.
   ::send(errors_.native_handle(), line.data(), line.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -191,7 +191,7 @@ asio::awaitable<void> ExecTask::send() {
     if (error) break;
     const asio::const_buffer message(memory.get(), size + 1);
     const std::string trouble = co_await write(message);
-    if (!trouble.empty()) co_return;  // who receives sees it, too
+    if (!trouble.empty()) co_return;  // receive() reports it
     moved_.fetch_add(size, std::memory_order_relaxed);
   }
   if (!half_close_) {
@@ -204,7 +204,7 @@ asio::awaitable<void> ExecTask::send() {
   co_await write(message);
 }
 
-// One message at a time: there are two that send.
+// Sends one message at a time; two coroutines send.
 asio::awaitable<std::string> ExecTask::write(asio::const_buffer message) {
   while (writing_) co_await written_.wait();
   writing_ = true;

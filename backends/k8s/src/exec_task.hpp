@@ -1,4 +1,4 @@
-// ExecTask: a command in a container, its streams pumped between a WebSocket and socket pairs.
+// ExecTask: a command in a container; its streams are copied between a WebSocket and socket pairs.
 #pragma once
 
 #include "channel_socket.hpp"
@@ -20,14 +20,15 @@ namespace hypertune::inline v0::k8s::detail {
 
 using hypertune::detail::Descriptor;
 
-/// Nothing is read on one side before the other one has taken what came before, so that there are no queues.
+/// Data is read from one side only after the other side has taken the data before it, so there are no queues.
 class ExecTask : public std::enable_shared_from_this<ExecTask> {
  public:
   struct Wanted {
     bool in = true;
-    bool must_end_input = false;  ///< the command waits for the end of its input: an older API server cannot say it
-    bool explain = false;         ///< the last line on err says how it ended
-    bool terminal = false;        ///< it has a terminal, whose size resize() tells; nothing comes on err
+    bool must_end_input =
+        false;             ///< the command needs to see the end of its input, which an older API server cannot transmit
+    bool explain = false;  ///< the last line on err says how it ended
+    bool terminal = false;  ///< it has a terminal, sized by resize(); nothing comes on err
   };
 
   /// Makes the socket pairs. Error of kind `io`.
@@ -37,19 +38,19 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   ExecTask(const ExecTask&) = delete;
   ExecTask& operator=(const ExecTask&) = delete;
 
-  /// Asks the API server to start it. Throws ApiError.
+  /// Asks the API server to start the command. Throws ApiError.
   void open(double seconds, const std::stop_token& stop);
-  /// Pumps from now on.
+  /// Starts to copy the streams.
   void start();
-  /// Leaves it. Any thread, after start().
+  /// Drops the connection. May be called from any thread, after start().
   void cancel() { task_.cancel(engine_->io()); }
-  /// Tells the size of its terminal. Any thread, after start(), for one that a shared pointer owns.
+  /// Sets the size of its terminal. May be called from any thread, after start(); a shared pointer must own the task.
   void resize(unsigned columns, unsigned rows);
-  /// Waits so long, then leaves it.
+  /// Waits up to `grace` seconds for its end, then drops the connection.
   void end(double grace) noexcept;
-  /// After end(): how it ended, and what was wrong otherwise.
+  /// After end(): how it ended, or what went wrong.
   const CommandEnd& how() const { return end_; }
-  /// Bytes that have moved, either way. Any thread.
+  /// Bytes copied so far in both directions. May be called from any thread.
   std::uint64_t moved() const { return moved_.load(std::memory_order_relaxed); }
 
   // The caller's ends.
@@ -79,8 +80,8 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   Socket in_, out_, errors_;
   std::string status_, trouble_;
   CommandEnd end_;
-  bool delivering_ = false;  // waits for the caller, not for the server
-  std::string size_;         // to be told
+  bool delivering_ = false;  // waiting for the caller to read, not for the server
+  std::string size_;         // still to be sent
   Wakeup size_news_;
   bool writing_ = false;
   Wakeup written_;

@@ -1,4 +1,4 @@
-// KubernetesExecutor: what is particular to workers that are pods.
+// KubernetesExecutor: the part of the executor that is specific to pods.
 #include "agent_program.hpp"
 #include "checkpoint_volume.hpp"
 #include "home_dialer.hpp"
@@ -37,7 +37,7 @@ namespace detail {
 using hypertune::detail::steady_seconds;
 using remote::HostState;
 
-// `bring`: files are sent into pods.
+// `bring`: files are copied into pods.
 std::vector<Permission> permissions_for(bool direct, bool bring) {
   std::vector<Permission> needed{{"", "pods", "create", "to start workers"},
                                  {"", "pods", "get", "to look at them"},
@@ -54,7 +54,7 @@ std::vector<Permission> permissions_for(bool direct, bool bring) {
   return needed;
 }
 
-// What tells an experiment from all others that use the same namespace, and is the same when it is resumed.
+// A label that distinguishes this experiment from all others in the namespace, and stays the same when it is resumed.
 std::string experiment_label_of(const Workload& workload) {
   if (const char* given = std::getenv("HYPERTUNE_EXPERIMENT_LABEL"); given != nullptr && *given != '\0') return given;
   utsname system{};
@@ -123,10 +123,10 @@ class KubernetesWatch {
       const bool serves = std::any_of(accounts.begin(), accounts.end(), [&](const auto& account) {
         return account.name == pod.worker && is_usable(account.state);
       });
-      // Its keeper tells the agent as well; whoever is first.
+      // The pod's keeper also tells the agent; the first of the two notices counts.
       const auto what = fmt::format("pod {} on node {} {}", pod.name, pod.node.empty() ? "-" : pod.node, pod.sentence);
       if (pod.phase == PodState::Phase::running) workers.give_notice(pod.worker, what, static_cast<Seconds>(pod.grace));
-      // A notice to one that serves trials is told to the user, too.
+      // give_notice() tells the user if the pod serves trials.
       if (pod.disrupted && !(serves && pod.phase == PodState::Phase::running))
         notices_->say(fmt::format("{}: {}", pod.worker, what));
     }
@@ -141,7 +141,7 @@ class KubernetesWatch {
         workers.explain(worker.worker, worker.sentence);
       if (worker.word == "Unschedulable" || worker.word == "Quota" || worker.word == "SchedulingGated")
         without_room.push_back(worker.worker);
-      // Who is on its way needs no line.
+      // A pod that is just starting needs no line.
       if (worker.word != "ContainerCreating" && worker.word != "Pending")
         waiting.push_back({worker.word, worker.sentence});
     }
@@ -154,7 +154,7 @@ class KubernetesWatch {
   }
   void ended(const std::string& worker) { fleet_->release(worker); }
   void stop() { stop_.request_stop(); }
-  // A driver that is a Job is started again where it was not told to end, and its workers wait for that.
+  // A driver that is a Job is started again unless it was told to end; then its workers are left waiting for it.
   void finish(bool unfinished) {
     if (unfinished && goes_on_as_job()) return;
     fleet_->finish();
@@ -172,7 +172,7 @@ class KubernetesWatch {
       return text_at(job, "/metadata/deletionTimestamp").empty() && !has_condition(job, "Failed") &&
              !has_condition(job, "FailureTarget") && !is_suspended(job);
     } catch (const ApiError& error) {
-      return !error.not_found();  // nobody says that it ends
+      return !error.not_found();  // if in doubt, it is not being deleted
     }
   }
 
@@ -207,10 +207,11 @@ class KubernetesWatch {
     options.timeouts.liveness = setup_.options.silence;
     options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;
-    options.timeouts.connect = 9e8;      // a pod may wait for a node for as long as it takes
+    options.timeouts.connect = 9e8;      // a pod may wait for a node for any length of time
     options.timeouts.first_delay = 0.1;  // another pod takes its place
-    options.timeouts.stable = std::min(options.timeouts.stable, 10.0);  // … which is not to blame for those before
-    options.dials = std::clamp(most_, 1, 4096);                         // none waits for another one's pod
+    options.timeouts.stable =
+        std::min(options.timeouts.stable, 10.0);  // a new pod is not to blame for the failures of earlier ones
+    options.dials = std::clamp(most_, 1, 4096);   // no dial waits for the pod of another one
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
     options.notice_grace = std::max(options.notice_grace, setup_.options.notice - 5);
     return options;
@@ -222,12 +223,12 @@ class KubernetesWatch {
   std::stop_source stop_;
   Client client_;
   AgentProgram program_;
-  std::optional<OwnPod> own_ = {};              // where this driver is a pod
-  std::optional<OwnEnd> own_end_ = {};          // … and is told there that it ends
+  std::optional<OwnPod> own_ = {};              // set if this driver runs in a pod
+  std::optional<OwnEnd> own_end_ = {};          // watches for the termination of that pod
   std::optional<AgentListener> listener_ = {};  // where workers connect to this driver
   std::shared_ptr<PodFleet> fleet_;
   int most_ = 1;
-  // Of the thread that looks.
+  // Used only by the thread that calls look().
   remote::WaitingLines lines_;
   std::optional<Seconds> trouble_since_ = {};
   bool told_trouble_ = false;

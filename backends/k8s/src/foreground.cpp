@@ -1,4 +1,4 @@
-// Part of hypertune::k8s: a command in a pod with this process's own streams.
+// Part of hypertune::k8s: a command in a pod that uses this process's own streams.
 #include "exec_task.hpp"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 using detail::Descriptor;
 using detail::ExecTask;
 
-/// A terminal whose keys have no meaning here.
+/// Puts a terminal into raw mode: its keys have no special meaning here.
 class RawTerminal {
  public:
   explicit RawTerminal(int terminal) : terminal_(terminal) {
@@ -44,7 +44,7 @@ class RawTerminal {
   bool changed_ = false;
 };
 
-/// SIGWINCH comes to the thread that has made it, and only while that waits in ppoll(2) with open().
+/// Delivers SIGWINCH to the thread that created it, and only while that thread waits in ppoll(2) with open().
 class SizeSignal {
  public:
   SizeSignal() {
@@ -75,7 +75,7 @@ bool write_all(int to, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::write(to, bytes.data(), bytes.size());
     if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
-    if (n < 0 && errno == EAGAIN) {  // a terminal that others have made non-blocking
+    if (n < 0 && errno == EAGAIN) {  // another process has made the terminal non-blocking
       pollfd ready{.fd = to, .events = POLLOUT, .revents = 0};
       ::poll(&ready, 1, 1000);
     } else if (n < 0 && errno != EINTR) {
@@ -93,7 +93,7 @@ void tell_size(ExecTask& task, int terminal, winsize& told) {
   task.resize(size.ws_col, size.ws_row);
 }
 
-/// Between the task's sockets and this process's streams, until the command says no more.
+/// Copies data between the task's sockets and this process's streams, until both outputs of the command have ended.
 void pump(ExecTask& task, const Foreground& streams, const sigset_t* signals) {
   constexpr std::size_t size = std::size_t{64} << 10U;
   const auto memory = std::make_unique_for_overwrite<char[]>(size),
@@ -103,7 +103,7 @@ void pump(ExecTask& task, const Foreground& streams, const sigset_t* signals) {
   const auto forward = [&](Descriptor& from, int to) {
     const ssize_t n = ::recv(from.get(), memory.get(), size, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    // Where nobody reads what it says (a pipe that was closed) it sees the same.
+    // If nobody reads the output any more (a closed pipe), the command sees the same.
     if (n <= 0 || !write_all(to, {memory.get(), static_cast<std::size_t>(n)})) from = Descriptor();
   };
   while (task.from || task.err) {

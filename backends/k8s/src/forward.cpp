@@ -1,4 +1,4 @@
-// Part of hypertune::k8s: ports of pods.
+// Part of hypertune::k8s: port forwarding.
 #include "channel_socket.hpp"
 #include "children.hpp"
 #include "engine.hpp"
@@ -21,12 +21,12 @@ namespace detail {
 
 namespace {
 using asio::ip::tcp;
-constexpr std::size_t most_forwarded = 256;  // connections at once
-constexpr double ping_forwarded = 10;        // seconds
-constexpr double left_after_input = 30;      // … for what still comes, once the client has nothing more to say
+constexpr std::size_t most_forwarded = 256;  // most connections at a time
+constexpr double ping_forwarded = 10;        // seconds between pings
+constexpr double left_after_input = 30;      // seconds for remaining output after the client has sent everything
 constexpr std::size_t forwarded_piece = 64 << 10U;
 
-/// "/api/v1/…/portforward" knows two channels a port; the first two bytes of each are the port.
+/// "/api/v1/…/portforward" uses two channels for each port; the first two bytes on each are the port number.
 struct PortChannel {
   std::size_t head = 2;
   std::string_view after_head(std::string_view bytes) {
@@ -82,7 +82,7 @@ void ForwardTask::listen(std::uint16_t on) {
 asio::awaitable<void> ForwardTask::run() {
   try {
     co_await accept_all();
-  } catch (const boost::system::system_error&) {}  // it is ended
+  } catch (const boost::system::system_error&) {}  // it was ended
   error_code ignored;
   acceptor.close(ignored);  // NOLINT(bugprone-unused-return-value)
   co_await uncancellable();
@@ -98,7 +98,7 @@ asio::awaitable<void> ForwardTask::accept_all() {
       tell(error ? "cannot accept a connection: " + error.message()
                  : fmt::format("more than {} connections at once", most_forwarded));
       local = tcp::socket(engine->io());
-      co_await sleep_for(engine->io(), 0.1);  // there are too few descriptors, say
+      co_await sleep_for(engine->io(), 0.1);  // too few descriptors, perhaps
       continue;
     }
     ::fcntl(local.native_handle(), F_SETFD, FD_CLOEXEC);
@@ -171,7 +171,7 @@ asio::awaitable<void> ForwardTask::send(tcp::socket& local, ChannelSocket& socke
     error_code error;
     const auto into = asio::buffer(memory.get() + 1, forwarded_piece);
     const std::size_t size = co_await local.async_read_some(into, asio::redirect_error(asio::use_awaitable, error));
-    if (error == asio::error::eof) wire.expires_in(left_after_input);  // there is no word for this end
+    if (error == asio::error::eof) wire.expires_in(left_after_input);  // the protocol cannot transmit a half-close
     if (error) break;
     const asio::const_buffer message(memory.get(), size + 1);
     const std::string trouble = co_await socket.write(message);
