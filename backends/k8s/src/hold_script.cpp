@@ -1,10 +1,10 @@
-// The keeper of a pod whose image has no program of ours: a script.
+// The keeper of a pod whose image does not contain the hypertune program: a shell script.
 #include <hypertune/k8s/pod_keeper.hpp>
 
 namespace hypertune::inline v0::k8s {
 
-// POSIX sh; tested with dash and busybox. As the first process it reaps what is left to it whenever it waits. A mark's
-// name has the number and the start of its process (process/process_marks.hpp), so that no other one gets a signal.
+// POSIX sh; tested with dash and busybox. As the first process it reaps orphans whenever it waits. A mark's file name
+// has the pid and the start time of its process (process/process_marks.hpp), so that a reused pid gets no signal.
 std::string_view hold_script() {
   return R"sh(folder=$1 limit=$2 asked=0 told=0 idle=0
 umask 077

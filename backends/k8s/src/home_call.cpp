@@ -1,4 +1,4 @@
-// A worker's connection, on the driver's side.
+// HomeCall: a worker's connection, on the driver's side.
 #include "home_call.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -11,7 +11,7 @@
 namespace hypertune::inline v0::k8s {
 namespace {
 
-// Takes over a copy: the socket of Asio closes it.
+// Assigns a duplicate of the descriptor, because Asio's socket closes what it was given.
 void assign(LocalSocket& socket, const hypertune::detail::Descriptor& descriptor) {
   ErrorCode error;
   socket.assign(asio::local::stream_protocol(), ::fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0), error);
@@ -34,7 +34,7 @@ HomeCall::HomeCall(std::shared_ptr<CallLine> line, std::function<void(HomeCall&)
 
 void HomeCall::start(double ping, double silence) {
   line_->begin(ping, silence);
-  // A driver that reads nothing any more must not hold up the end.
+  // A driver that has stopped reading must not delay the end.
   line_->on_over([this] {
     ErrorCode ignored;
     stream_.cancel(ignored);
@@ -82,7 +82,7 @@ asio::awaitable<void> HomeCall::speak(std::shared_ptr<HomeCall> self) {
 }
 
 void HomeCall::finish() {
-  ended_(*this);  // before the driver sees the end of the stream: it may ask for another one then
+  ended_(*this);  // before the driver sees the end of the stream and perhaps opens another one
   if (carries_) explain(err_.native_handle(), line_->why());
   ErrorCode ignored;
   stream_.close(ignored);

@@ -16,17 +16,17 @@ struct StreamEnds {
   hypertune::detail::Descriptor stream, err;
 };
 
-/// On the listener's one thread.
+/// Used on the listener's one thread.
 class HomeCall : public std::enable_shared_from_this<HomeCall> {
  public:
   /// `ended` is called once, when the line has ended.
   HomeCall(std::shared_ptr<CallLine> line, std::function<void(HomeCall&)> ended);
 
-  /// The worker is let in: reads what comes.
+  /// Called when the worker is accepted: begins to read.
   void start(double ping, double silence);
-  /// Starts an agent there, whose streams these are the ends of.
+  /// Starts an agent in the pod and connects its streams to `ends`.
   void carry(StreamEnds ends);
-  /// Ends the connection in order: the agent there ends.
+  /// Closes the connection properly, which ends the agent.
   void close(std::string why) { line_->close(std::move(why)); }
   void cut(std::string why) { line_->cut(std::move(why)); }
 
@@ -42,7 +42,7 @@ class HomeCall : public std::enable_shared_from_this<HomeCall> {
   bool carries_ = false;
 };
 
-/// Ends of a stream that will not be carried: says why to whoever reads its `err`, and ends it.
+/// Ends a stream that will not be carried, after writing the reason to its `err`.
 void give_up(StreamEnds ends, const std::string& why);
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,4 +1,4 @@
-// Agents that connect to their driver.
+// HomeDialer: agents that connect to their driver.
 #include "home_dialer.hpp"
 
 #include "silent_end.hpp"
@@ -26,8 +26,8 @@ struct HomeDialer::State {
   std::string worker;
   PrepareAgent prepare;
   Seconds patience;
-  std::string pod = {};                     // whose connection is waited for
-  std::optional<CallHomeDialer> home = {};  // of that pod: no other one's connection is taken for it
+  std::string pod = {};                     // the pod whose connection is awaited
+  std::optional<CallHomeDialer> home = {};  // for that pod only: another pod's connection is not used for it
 };
 
 HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
@@ -41,7 +41,7 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
     if (pod == state.pod && state.home) return;
     state.home.reset();
     state.pod = pod;
-    constexpr Seconds more = 10;  // it is told below that its time is over
+    constexpr Seconds more = 10;  // `look` below reports the end of the patience first
     state.home.emplace(state.listener, pod, state.patience + more, [fleet = state.fleet, pod] { fleet->started(pod); });
   };
   const auto pod = state.fleet->acquire(state.worker, stop, expect);
@@ -66,7 +66,7 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
   } catch (const ApiError& error) {
     throw dial_error(error, pod.name, *state.fleet, stop);
   } catch (const remote::DialError&) {
-    if (!stop.stop_requested()) state.fleet->discard(pod.name, true);  // nothing is to be expected of it
+    if (!stop.stop_requested()) state.fleet->discard(pod.name, true);  // this pod is of no use
     throw;
   }
 }

@@ -1,4 +1,4 @@
-// HomeDialer: an agent in a worker's pod, which connects to the driver by itself.
+// HomeDialer: starts an agent in a worker's pod that connects to the driver.
 #pragma once
 
 #include "pod_dialer.hpp"
@@ -13,16 +13,16 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// For drivers that are pods themselves: see CallHomeDialer. Copies are one dialer.
+/// For drivers that run in a pod themselves: see CallHomeDialer. Copies are one dialer.
 class HomeDialer {
  public:
-  /// `prepare` brings what an agent needs, before it is started; the command that it returns is the pod's own business.
-  /// `patience`: seconds for which a pod may run without connecting; then the error says so, as one that lasts.
+  /// `prepare` copies what an agent needs, before it is started; the command that it returns is not used, as the pod
+  /// starts its own. `patience`: seconds for which a pod may run without connecting; after that the error is a
+  /// permanent one.
   HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker, PrepareAgent prepare,
              Seconds patience);
 
-  /// Waits for the worker's pod for as long as it takes, and then for its connection, unless the pod
-  /// ends.
+  /// Waits for the worker's pod without a time limit, then for its connection, unless the pod ends.
   remote::AgentStream dial(const std::stop_token& stop) const;
   remote::FailureClass classify(const std::string& said) const;
 

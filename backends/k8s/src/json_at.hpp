@@ -1,4 +1,4 @@
-// Values within JSON that others have sent.
+// Access to values in JSON from other programs.
 #pragma once
 
 #include <boost/json/value.hpp>
@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// The text at a JSON pointer ("/metadata/uid"); empty: there is none.
+/// The text at a JSON pointer ("/metadata/uid"); empty if there is none.
 inline std::string text_at(const boost::json::value& value, const char* pointer) {
   boost::system::error_code error;
   const auto* found = value.find_pointer(pointer, error);
@@ -25,7 +25,7 @@ inline bool has_condition(const boost::json::value& job, std::string_view type) 
   return false;
 }
 
-/// Whether somebody has suspended this Job.
+/// Whether this Job is suspended.
 inline bool is_suspended(const boost::json::value& job) {
   boost::system::error_code error;
   const auto* suspended = job.find_pointer("/spec/suspend", error);

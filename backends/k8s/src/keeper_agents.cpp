@@ -1,4 +1,4 @@
-// The agents of a pod.
+// KeeperAgents: the agents of a pod.
 #include "keeper_agents.hpp"
 
 #include "socket_pair.hpp"
@@ -26,7 +26,7 @@ KeeperAgents::Streams KeeperAgents::start(const std::vector<std::string>& comman
   auto [err, their_err] = make_socket_pair();
   process::SpawnOptions options{
       .in = theirs.get(), .out = theirs.get(), .err = their_err.get(), .death_signal = SIGKILL};
-  // Trials need no way to the driver of their own; and this agent is known here without a mark.
+  // Trials must not get the token, and the keeper knows this agent without a mark.
   options.environment[std::string(token_variable)] = std::nullopt;
   options.environment[std::string(agents_variable)] = std::nullopt;
   child_.emplace(command, options);
@@ -40,10 +40,10 @@ void KeeperAgents::kill_child() {
 bool KeeperAgents::any() {
   const auto marked = process::marked_processes(folder_);
   for (const auto& agent : marked) watch(agent);
-  return child_runs() || !watched_.empty();  // also one that has taken its mark away, and is about to end
+  return child_runs() || !watched_.empty();  // watched_ also has an agent that has removed its mark and is about to end
 }
 
-// They are no children, so that nothing else tells of their end.
+// These processes are not children of the keeper, so waitpid() does not report their end.
 void KeeperAgents::watch(const process::MarkedProcess& agent) {
   if (std::find(watched_.begin(), watched_.end(), agent.pid()) != watched_.end()) return;
   watched_.push_back(agent.pid());
@@ -63,7 +63,7 @@ void KeeperAgents::signal(int number) {
 
 void KeeperAgents::reap() {
   for (;;) {
-    // The child is its Subprocess's to wait for; until then its number cannot be anybody else's.
+    // Leave the child to its Subprocess, which waits for it; until then its pid cannot be reused.
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
     if (child_runs() && info.si_pid == child_->pid()) {

@@ -1,4 +1,4 @@
-// KeeperAgents: the agents of a pod, the keeper's own child and those that came by exec.
+// KeeperAgents: the agents of a pod: the keeper's own child, and those started by exec.
 #pragma once
 
 #include "call_line.hpp"
@@ -18,27 +18,27 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// On the keeper's one thread.
+/// Used on the keeper's one thread.
 class KeeperAgents {
  public:
   /// `changed` is called when an agent has ended.
   KeeperAgents(asio::io_context& io, std::filesystem::path folder, std::function<void()> changed);
 
-  /// Starts the child, whose standard input and output are one of these and whose standard error is the other. Throws
+  /// Starts the child. `stream` is connected to its standard input and output, `err` to its standard error. Throws
   /// process::NotStarted.
   struct Streams {
     hypertune::detail::Descriptor stream, err;
   };
   Streams start(const std::vector<std::string>& command);
   bool child_runs() const { return child_ && !child_->status(); }
-  /// Of wait(2), of the child that ran last.
+  /// The wait(2) status of the latest child, once it has ended.
   std::optional<int> child_status() const { return child_ ? child_->status() : std::nullopt; }
   void kill_child();
 
-  /// Whether any agent is there, after a look; waits for their ends from then on.
+  /// Whether there is any agent at present; also begins to watch for the end of each agent found.
   bool any();
   void signal(int number);
-  /// What has ended and has no other parent, and the child.
+  /// Reaps orphans that have ended, and the child.
   void reap();
 
  private:

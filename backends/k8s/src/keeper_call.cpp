@@ -1,4 +1,4 @@
-// A connection of a pod to its driver.
+// KeeperCall: a connection of a pod to its driver.
 #include "keeper_call.hpp"
 
 #include <hypertune/checkpoint/transfer/impl/openssl.hpp>
@@ -56,7 +56,7 @@ asio::awaitable<bool> KeeperCall::run() {
   open_ = co_await connect();
   if (open_) {
     line_->begin(options_.ping, options_.silence);
-    // An agent that reads nothing any more must not hold up the end.
+    // An agent that has stopped reading must not delay the end.
     line_->on_over([this] {
       ErrorCode ignored;
       stream_.cancel(ignored);
@@ -68,7 +68,7 @@ asio::awaitable<bool> KeeperCall::run() {
   co_return open_;
 }
 
-// ---- To the driver ----
+// ---- Connecting to the driver ----
 
 asio::awaitable<bool> KeeperCall::connect() {
   const CallLine::Deadline deadline(line_, options_.connect, "it does not answer");
@@ -88,13 +88,14 @@ asio::awaitable<bool> KeeperCall::shake_hands() {
     co_return false;
   }
   line_->prepare();
-  // Its silence is not heard while an agent takes nothing; but signs of life that nobody acknowledges tell of it. (The
-  // driver has no such limit: what it sends may wait for an agent that takes nothing.)
+  // While an agent accepts no data, this side does not read, and cannot notice that the driver is silent. But if the
+  // driver is gone, the keep-alive messages are not acknowledged. (The driver sets no such limit: its data may have to
+  // wait for an agent that accepts none.)
   const auto ms = static_cast<unsigned>(std::clamp(options_.silence * 1000, 100.0, 1e9));
   ::setsockopt(line_->socket().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
   auto& secured = line_->stream().next_layer();
   secured.set_verify_mode(asio::ssl::verify_peer);
-  // There is no authority: the one certificate whose fingerprint is known is the driver's.
+  // There is no certificate authority: only the certificate with the known fingerprint is accepted.
   secured.set_verify_callback([this](bool, asio::ssl::verify_context& context) {
     if (X509_STORE_CTX_get_error_depth(context.native_handle()) != 0) return false;
     const auto* certificate = X509_STORE_CTX_get_current_cert(context.native_handle());
@@ -132,7 +133,7 @@ asio::awaitable<bool> KeeperCall::shake_hands() {
   co_return !error;
 }
 
-// ---- An agent for it ----
+// ---- The agent ----
 
 asio::awaitable<void> KeeperCall::serve() {
   CallLine::Received said(Part::begin, {});
@@ -142,7 +143,7 @@ asio::awaitable<void> KeeperCall::serve() {
     if (said.part == Part::begin && said.bytes.empty() && !begun_) {
       start_agent();
     } else if (said.part == Part::input && begun_) {
-      // An agent that reads no more has ended, or is about to: its own end of the stream tells.
+      // A write fails if the agent has ended or is about to. The end of its own stream reports that.
       static_cast<void>(co_await write_all(stream_, said.bytes));
     } else {
       line_->cut("the driver sends what is none of the protocol's messages");
@@ -175,7 +176,7 @@ asio::awaitable<void> KeeperCall::speak(std::shared_ptr<KeeperCall> self) {
   self->changed_.raise();
 }
 
-// The agent has closed its stream: it has ended, or is about to.
+// Called when the agent has closed its stream: it has ended, or is about to.
 asio::awaitable<void> KeeperCall::say_end() {
   constexpr double patience = 1;
   if (!errors_ended_) co_await errors_over_.wait(patience);
@@ -191,19 +192,20 @@ asio::awaitable<void> KeeperCall::say_end() {
   static_cast<void>(co_await line_->send(Part::errors, text.data(), text.size()));
 }
 
-// To the pod's log; and to the driver, as long as nothing else says how the agent is.
+// Copies the agent's standard error to the pod's log, and to the driver until the agent has sent any output.
 asio::awaitable<void> KeeperCall::tell_errors(std::shared_ptr<KeeperCall> self) {
   constexpr std::size_t most_told = std::size_t{64} << 10U;
   auto& log = self->log_;
   ErrorCode error;
   log.assign(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0), error);
-  std::array<char, 4096> piece{};  // a pipe that takes anything takes as much
+  std::array<char, 4096> piece{};  // a writable pipe takes at least this much (PIPE_BUF)
   std::size_t told = 0;
   for (;;) {
     const std::size_t n = co_await self->err_.async_read_some(asio::buffer(piece.data() + 1, piece.size() - 1),
                                                               asio::redirect_error(asio::use_awaitable, error));
     if (error) break;
-    // A reader of the log who is stuck must not stop this thread. What cannot be waited for (a file) takes all.
+    // A blocked reader of the log must not block this thread. A descriptor that cannot be polled (a file) accepts
+    // everything.
     co_await log.async_wait(asio::posix::descriptor_base::wait_write, asio::redirect_error(asio::use_awaitable, error));
     static_cast<void>(!::write(STDERR_FILENO, piece.data() + 1, n));
     if (self->spoken_ || told > most_told || self->line_->closing()) continue;
@@ -216,7 +218,7 @@ asio::awaitable<void> KeeperCall::tell_errors(std::shared_ptr<KeeperCall> self) 
   self->changed_.raise();
 }
 
-// The connection is over: so is the agent's stream, on which it ends its trials and itself.
+// The connection has ended. Closing the agent's stream makes it end its trials and itself.
 asio::awaitable<void> KeeperCall::end_agent() {
   if (!begun_) co_return;
   ErrorCode ignored;
@@ -230,7 +232,7 @@ asio::awaitable<void> KeeperCall::end_agent() {
     }
     co_await changed_.wait(killed ? 1 : left.count());
   }
-  // Its processes may hold the other end for a moment; the log's reader may be stuck.
+  // The agent's processes may still hold the other end for a moment, and the reader of the log may be blocked.
   err_.shutdown(LocalSocket::shutdown_receive, ignored);
   co_await changed_.wait(talking_ > 0 ? 1 : 0);
   log_.close(ignored);

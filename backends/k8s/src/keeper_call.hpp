@@ -1,4 +1,4 @@
-// KeeperCall: a connection of a pod to its driver, from the attempt to the end, and the agent that it carries.
+// KeeperCall: a connection of a pod to its driver, from the attempt to connect to its end, and the agent that uses it.
 #pragma once
 
 #include "call_line.hpp"
@@ -14,18 +14,18 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// On the keeper's one thread; used once.
+/// Used on the keeper's one thread, and only once.
 class KeeperCall : public std::enable_shared_from_this<KeeperCall> {
  public:
   KeeperCall(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents, DriverAddress driver);
 
-  /// Connects, serves the driver, and ends what it has started. Whether the driver had let it in.
+  /// Connects, serves the driver, and ends the agent that it has started. Returns whether the driver accepted the pod.
   asio::awaitable<bool> run();
-  /// Ends it in order.
+  /// Closes the connection properly.
   void close(std::string why);
-  /// The driver has let it in, and the connection lives.
+  /// Whether the driver has accepted the pod and the connection is open.
   bool stands() const { return open_ && line_ && !line_->closing(); }
-  /// An agent's end is to be looked at.
+  /// To be called when an agent has ended.
   void look() { changed_.raise(); }
   const DriverAddress& driver() const { return driver_; }
   /// Why it ended.

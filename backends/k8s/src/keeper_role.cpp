@@ -1,4 +1,4 @@
-// How a program becomes the keeper of its pod.
+// Registers the keeper as a role of the program.
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
@@ -17,7 +17,7 @@ std::string variable(std::string_view name, std::string_view otherwise = {}) {
   return text == nullptr ? std::string(otherwise) : std::string(text);
 }
 
-// This program's file by its name, where it still has one, so that ps shows what an agent is.
+// The path of this program, if the file still exists under it, so that ps shows a meaningful name for the agent.
 std::string own_program() {
   constexpr const char* self = "/proc/self/exe";
   std::error_code error;
@@ -30,7 +30,7 @@ std::string own_program() {
 
 int run_keeper(const std::string& limits, std::vector<std::string> command) {
   auto options = KeeperOptions::from_environment(limits, command);
-  ::unsetenv(std::string(token_variable).c_str());  // nothing that is started here gets it
+  ::unsetenv(std::string(token_variable).c_str());  // no child process gets it
   return keep_pod(std::move(options));
 }
 
@@ -58,8 +58,8 @@ KeeperOptions KeeperOptions::from_environment(const std::string& limits, const s
 
 }  // namespace hypertune::inline v0::k8s
 
-// Named to the linker by whoever links this library (see HypertuneTargets.cmake): nothing else here is asked for by a
-// program that does not know of pods.
+// Programs that link this library name this symbol to the linker (see HypertuneTargets.cmake). Otherwise the linker
+// would drop this file from a program that uses nothing else here.
 extern "C" {
 extern const bool hypertune_k8s_keeper_role;
 const bool hypertune_k8s_keeper_role = hypertune::remote::add_program_role(

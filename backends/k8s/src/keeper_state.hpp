@@ -1,4 +1,4 @@
-// PodKeeper: what the first process of a worker's pod does.
+// PodKeeper: the first process of a worker's pod.
 #pragma once
 
 #include "keeper_agents.hpp"
@@ -19,7 +19,7 @@ namespace hypertune::inline v0::k8s {
 class PodKeeper {
  public:
   explicit PodKeeper(KeeperOptions options);
-  /// To the pod's end; the exit code.
+  /// Runs until the end of the pod; returns the exit code.
   int run();
 
  private:
@@ -40,10 +40,10 @@ class PodKeeper {
   asio::signal_set signals_;
   KeeperAgents agents_;
   Wakeup looking_, pausing_;
-  std::shared_ptr<KeeperCall> call_;  // the present attempt or connection
+  std::shared_ptr<KeeperCall> call_;  // the current attempt or connection
   bool calling_ = false;
-  int asked_ = 0;  // to end
-  double seen_;    // a driver was there last
+  int asked_ = 0;  // how often it was asked to end
+  double seen_;    // when a driver was last there
   std::string trouble_;
   double trouble_told_ = -1e9;
   std::minstd_rand random_;

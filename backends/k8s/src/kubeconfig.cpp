@@ -13,7 +13,7 @@ namespace hypertune::inline v0::k8s::detail {
 
 namespace {
 
-/// A text that may be absent, null or empty, all of which are the same to kubectl.
+/// A text that may be absent, null or empty, which kubectl does not distinguish.
 std::string text_of(const Node& map, std::string_view key) {
   const auto found = map.find(key);
   return found && !found->is_null() ? found->as<std::string>() : std::string();
@@ -24,7 +24,7 @@ bool flag_of(const Node& map, std::string_view key) {
   return found && !found->is_null() && found->as<bool>();
 }
 
-/// Relative paths are relative to the file that says them.
+/// Relative paths are relative to the file that contains them.
 std::filesystem::path resolved(const Node& said, const std::string& path) {
   return std::filesystem::path(said.file()).parent_path() / path;
 }
@@ -37,7 +37,7 @@ std::string decoded(const Node& map, std::string_view key) {
   return *std::move(bytes);
 }
 
-/// `key`-data, or what the file `key` holds.
+/// The value of `key`-data, or the contents of the file that `key` names.
 void take_pem(const Node& map, const std::string& key, std::string& text, std::filesystem::path& file) {
   text = decoded(map, key + "-data");
   if (const auto path = text_of(map, key); text.empty() && !path.empty()) {
@@ -51,7 +51,7 @@ bool without_value(const Node& map, std::string_view key) {
   return !found || found->is_null();
 }
 
-/// YAML of a cluster's extension as JSON, for a plugin.
+/// Converts the YAML of a cluster's extension to JSON, for a plugin.
 void append_json(const Node& node, std::string& to);
 
 void append_text(std::string_view text, std::string& to) {
@@ -75,7 +75,7 @@ void append_json(const Node& node, std::string& to) {
     if (const auto* text = std::get_if<std::string>(&value))
       append_text(*text, to);
     else
-      to += node.as<std::string>();  // a number or truth value, as it was written
+      to += node.as<std::string>();  // a number or boolean, as it was written
   } else if (node.is_list()) {
     const char* separator = "[";
     for (const auto& item : node.items()) append_json(item, to += std::exchange(separator, ","));

@@ -1,4 +1,4 @@
-// Kubeconfig: what the files of contexts say, merged.
+// Kubeconfig: the merged contents of kubeconfig files.
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
@@ -12,14 +12,14 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// Of each name, what the first file that has it says; nothing of the others is added to it.
+/// For each name, the entry of the first file that has it; entries of the same name are not merged.
 class Kubeconfig {
  public:
   /// Adds a file. Error of kind `input`.
   void add(const Node& root);
 
   bool empty() const { return files_.empty(); }
-  /// What a context says; empty: the current one. Error of kind `input`, or `usage` for a name that is not there.
+  /// The access of a context; empty: the current one. Error of kind `input`, or `usage` for an unknown name.
   Access access(const std::string& context) const;
 
  private:
@@ -35,7 +35,7 @@ class Kubeconfig {
   Entries clusters_, users_, contexts_;
 };
 
-/// A file's text, with at most `max_size` bytes. Error of kind `input` that names it; `what`: "certificate-authority".
+/// A file's text of at most `max_size` bytes. The Error of kind `input` names it; `what`: "certificate-authority".
 std::string read_named_file(const std::filesystem::path& path, const std::string& where, const std::string& what,
                             std::size_t max_size = std::size_t{1} << 20U);
 

@@ -1,4 +1,4 @@
-// AgentListener: from a connection of anybody to that of a worker.
+// AgentListener: accepting connections and authenticating workers.
 #include "call_request.hpp"
 #include "listener_state.hpp"
 
@@ -32,7 +32,7 @@ asio::awaitable<void> AgentListener::State::accept_all() {
     ErrorCode error;
     co_await acceptor.async_accept(socket, asio::redirect_error(asio::use_awaitable, error));
     if (!acceptor.is_open()) break;
-    if (error) {  // too many files are open, mostly: those that come later wait in the kernel
+    if (error) {  // mostly too many open files: further connections wait in the kernel
       co_await again.wait(0.1);
       continue;
     }
@@ -41,13 +41,13 @@ asio::awaitable<void> AgentListener::State::accept_all() {
   }
 }
 
-// Whoever says nothing cannot keep others out: at the limit the oldest has a second, which is far more than a worker
-// takes; further ones wait in the kernel.
+// Clients that send nothing must not keep others out. At the limit, the oldest connection has one second, which is far
+// more than a worker needs; further connections wait in the kernel.
 asio::awaitable<void> AgentListener::State::make_room() {
   constexpr double patience = 1;
   while (acceptor.is_open() && guests.size() >= options.handshakes) {
     const double age = hypertune::detail::steady_seconds() - guests.front().since;
-    if (age >= patience) guests.front().line->cut("others wait");  // it leaves the list by itself
+    if (age >= patience) guests.front().line->cut("others wait");  // it removes itself from the list
     co_await left.wait(age >= patience ? 1e7 : patience - age);
   }
 }

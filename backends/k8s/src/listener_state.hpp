@@ -1,4 +1,4 @@
-// AgentListener, inside: who may come, who is there, who waits for whom.
+// AgentListener's internal state: handshakes in progress, connected workers, and streams that wait for them.
 #pragma once
 
 #include "home_call.hpp"
@@ -21,16 +21,16 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// A stream that was given out, or is about to be, and waits for its worker's connection.
+/// A stream that was given out, or is about to be. It may still wait for its worker's connection.
 struct Ticket {
   StreamEnds ends;
   bool taken = false;  ///< a connection carries it
-  bool over = false;   ///< nothing carries it any more, or ever will
+  bool over = false;   ///< no connection carries it any more, or ever will
   remote::FailureClass failure = remote::FailureClass::transient;
-  std::string why;  ///< over without having been taken
+  std::string why;  ///< set if it is over without having been taken
 };
 
-/// What is known of a worker, under the listener's mutex.
+/// What is known about a worker. Guarded by the listener's mutex.
 struct CallHomeDialer::Place {
   Place(std::shared_ptr<AgentListener::State> listener, std::string worker, double patience,
         std::function<void()> connected);
@@ -43,18 +43,19 @@ struct CallHomeDialer::Place {
   const double patience;
   const std::function<void()> connected;
 
-  std::string why;  // it is not there yet
+  std::string why;  // why it is not connected yet
   struct Refusal {
     remote::FailureClass failure;
     std::string why;
   };
   std::optional<Refusal> refused;
   std::shared_ptr<HomeCall> call;   // its connection
-  std::shared_ptr<Ticket> carried;  // what that carries
+  std::shared_ptr<Ticket> carried;  // what that connection carries
   std::shared_ptr<Ticket> waiting;
 };
 
-/// Destroyed by who holds its last handle, never on its own thread: what runs there has a plain pointer to it.
+/// Destroyed by the holder of the last handle, never on the listener's own thread, where coroutines have a plain
+/// pointer.
 struct AgentListener::State {
   using Place = CallHomeDialer::Place;
 
@@ -65,15 +66,15 @@ struct AgentListener::State {
 
   void close();
 
-  // ---- Any thread ----
-  /// With the mutex held: a new stream for this worker, by its present connection if that carries none.
+  // ---- Called on any thread ----
+  /// Call with the mutex held. A new stream for this worker, carried by its present connection if that is free.
   std::shared_ptr<Ticket> request(Place& place, StreamEnds ends);
-  /// With the mutex held: nothing will carry it.
+  /// Call with the mutex held. Ends a stream that no connection will carry.
   void refuse(const std::shared_ptr<Ticket>& ticket, remote::FailureClass failure, const std::string& why);
   void drop(Place& place);
   void end(Place& place, const std::shared_ptr<Ticket>& ticket, double grace);
 
-  // ---- The listener's own thread ----
+  // ---- Called on the listener's own thread ----
   asio::awaitable<void> accept_all();
   asio::awaitable<void> make_room();
   asio::awaitable<void> greet(std::shared_ptr<CallLine> line);
@@ -86,15 +87,15 @@ struct AgentListener::State {
   asio::io_context io;
   asio::ssl::context tls;
   asio::ip::tcp::acceptor acceptor;
-  Wakeup left;  // one handshake is over
+  Wakeup left;  // a handshake has ended
   std::string fingerprint;
   std::uint16_t port = 0;
   struct Guest {
     std::shared_ptr<CallLine> line;
     double since;
   };
-  std::list<Guest> guests;  // whose handshakes are under way, the oldest first
-  double told = -1e9;       // of wrong tokens
+  std::list<Guest> guests;  // connections in their handshakes, the oldest first
+  double told = -1e9;       // when wrong tokens were last reported
   int wrong_tokens = 0;     // since then
 
   std::mutex mutex;

@@ -37,7 +37,7 @@ struct LogTask {
 
 namespace {
 
-/// Of the container's state in a pod.
+/// The state of a container, taken from its pod's status.
 LogTask::State state_in(const boost::json::value& pod, const std::string& container) {
   using State = LogTask::State;
   const auto* status = object_in(pod, "status");
@@ -91,7 +91,7 @@ asio::awaitable<void> LogTask::stream(bool follow) {
   const Outcome outcome = co_await engine->stream(target, whole_day, reader, nothing);
   machine.over(outcome.status == 200 && reader.done() && state == State::ended);
   if (outcome.status == 0) trouble = outcome.trouble;
-  // 400: the container has not started; the pod says why.
+  // 400: the container has not started; the pod's status says why.
   if (outcome.status != 0 && outcome.status != 200 && outcome.status != 400 && outcome.status != 404)
     trouble = api_error(outcome.status, refusal, "GET " + pod_path() + "/log").what();
 }
@@ -104,7 +104,7 @@ asio::awaitable<void> LogTask::run() {
     try {
       co_await stream(true);
       if (trouble.empty()) co_await look();
-      if (trouble.empty() && state == State::ended) co_await stream(false);  // what the first one has not told
+      if (trouble.empty() && state == State::ended) co_await stream(false);  // the rest of the log
     } catch (const Error& e) { trouble = e.what(); }
     if (trouble.empty() && (state == State::ended || state == State::gone)) break;
     if (!trouble.empty()) machine.tell(LogEvent::Kind::trouble, trouble);

@@ -55,7 +55,7 @@ void LogMachine::feed(std::string_view bytes) {
     if (!bytes.empty() && bytes.front() == '\n') {
       bytes.remove_prefix(1);
       part(std::exchange(partial_, {}), true);
-    } else if (!bytes.empty()) {  // too long; else the line break may be what comes next
+    } else if (!bytes.empty()) {  // too long a line; otherwise its line break may still come
       part(std::exchange(partial_, {}), false);
     }
   }
@@ -98,7 +98,7 @@ void LogMachine::over(bool complete) {
   if (complete && (!partial_.empty() || in_line_)) part(std::exchange(partial_, {}), true);
   if (in_line_ && !skipped_ && time_) {
     cut_ = time_;
-    cut_given_ = given_ + drop_;  // it may have been cut before, further on
+    cut_given_ = given_ + drop_;  // + drop_: an earlier stream may have broken further on
   }
   partial_.clear();
   in_line_ = false;

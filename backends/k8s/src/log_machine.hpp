@@ -1,4 +1,4 @@
-// LogMachine: lines of a container's log from streams that are cut and resumed. No clock and no I/O.
+// LogMachine: lines of a container's log, from streams that break and are resumed. No clock and no I/O.
 #pragma once
 
 #include <hypertune/k8s/forward.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// A time as the kubelet writes it, exact.
+/// A time as the kubelet writes it, with nanoseconds.
 struct LogTime {
   std::int64_t seconds = 0;
   std::int32_t nanoseconds = 0;
@@ -21,19 +21,20 @@ struct LogTime {
 };
 std::optional<LogTime> parse_log_time(std::string_view text);
 
-/// The API server resumes by whole seconds: what comes again is known by its time, and by how many lines had that.
+/// The API server resumes logs at whole seconds. Repeated lines are recognised by their time and by how many lines had
+/// it.
 class LogMachine {
  public:
   LogMachine(PodLog what, LogHandler handler) : what_(std::move(what)), handler_(std::move(handler)) {}
 
   const PodLog& what() const { return what_; }
-  /// What the next stream is asked for with; it begins then.
+  /// Begins a new stream; returns the query to request it with.
   Query begin(bool follow);
   void feed(std::string_view bytes);
-  /// The stream ended. `complete`: what has no line break is the last line.
+  /// The stream has ended. `complete`: remaining text without a line break is the last line.
   void over(bool complete);
   void tell(LogEvent::Kind kind, std::string_view text) const;
-  /// Lines or parts of them have come in this stream.
+  /// Whether any data of lines has come in this stream.
   bool heard() const { return heard_; }
 
  private:
@@ -43,17 +44,18 @@ class LogMachine {
   LogHandler handler_;
   std::string partial_;
   bool heard_ = false;
-  // The newest line that was told, and how many had its time: in all, and in this stream.
+  // The time of the newest reported line, and how many lines with that time were reported in all and seen in this
+  // stream.
   std::optional<LogTime> last_;
-  std::string last_text_;  // of that time
+  std::string last_text_;  // that time as text
   std::uint64_t told_ = 0, seen_ = 0;
-  // The line that is read now.
+  // The line being read.
   bool in_line_ = false, skipped_ = false;
   std::optional<LogTime> time_;
   std::string time_text_;
-  std::uint64_t given_ = 0;     // bytes of it that were told
-  std::uint64_t drop_ = 0;      // … that are not told, as they were before
-  std::optional<LogTime> cut_;  // the line in which the last stream was cut
+  std::uint64_t given_ = 0;     // bytes of it already reported
+  std::uint64_t drop_ = 0;      // bytes of it still to be dropped, as an earlier stream reported them
+  std::optional<LogTime> cut_;  // the line in which the last stream broke
   std::uint64_t cut_given_ = 0;
 };
 

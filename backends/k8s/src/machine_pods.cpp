@@ -1,4 +1,4 @@
-// Pods as machines of a cluster.
+// MachinePods: pods as machines of a cluster.
 #include "json_at.hpp"
 #include "pod_dialer.hpp"
 #include "pod_log.hpp"
@@ -33,7 +33,7 @@ constexpr std::string_view token_label = "hypertune/token";
 constexpr std::string_view type_label = "hypertune/type";
 constexpr std::string_view machine_label = "hypertune/machine";  // head or worker
 constexpr std::string_view market_label = "hypertune/market";    // spot or on-demand
-/// In each pod: the name of its cluster.
+/// An environment variable in each pod: the name of its cluster.
 constexpr const char* cluster_variable = "HYPERTUNE_CLUSTER";
 
 const std::vector<Permission>& needed() {
@@ -46,7 +46,7 @@ const std::vector<Permission>& needed() {
 
 AccessOptions access_of(const MachinePodsOptions& options) {
   AccessOptions access{.name_space = options.name_space};
-  // What CLUSTER.yaml says of the way to the API server is for where the file is from.
+  // The kubeconfig that CLUSTER.yaml names is valid where the file comes from, not in a pod of the cluster.
   const char* here = std::getenv(cluster_variable);
   const bool own_pod = here != nullptr && here == options.cluster && std::getenv("KUBERNETES_SERVICE_HOST") != nullptr;
   if (own_pod) {
@@ -61,7 +61,7 @@ AccessOptions access_of(const MachinePodsOptions& options) {
   return access;
 }
 
-// The container that commands run in, as the manifest of a cluster's pod has it.
+// The container that commands run in, according to the pod's object.
 std::string container_in(const json::object& pod) {
   boost::system::error_code error;
   const json::value whole(pod);
@@ -80,7 +80,7 @@ std::string label_of(const json::object& pod, std::string_view label) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// Nullopt: it has ended.
+// Nullopt if the pod has ended.
 std::optional<MachinePod> machine_of(const json::object& pod) {
   const auto state = pod_state(pod, container_in(pod));
   MachinePod machine{.name = state.name,
@@ -115,7 +115,7 @@ struct MachinePods::State {
     const auto all = api_path({"api", "v1", "namespaces", client.name_space(), "pods"});
     return pod.empty() ? all : all + api_path({pod});
   }
-  // A refusal for want of rights is told with the rule that mends it.
+  // If the account lacks a permission, the error names the rule to add.
   Answer call(const Request& request, const std::stop_token& stop) {
     try {
       return client.call(request, stop);
@@ -158,7 +158,7 @@ struct MachinePods::State {
       if (!error.not_found()) throw;
     }
   }
-  // Of a pod that runs. ApiError where it does not.
+  // The container of a running pod. ApiError if the pod does not run.
   std::string container(const std::string& name, const std::stop_token& stop) {
     const auto found = pod(name, stop);
     if (!found)
@@ -178,7 +178,7 @@ struct MachinePods::State {
                           .spot = wish.spot,
                           .pod = wish.node_config};
     if (wish.head) pod.service_account = options.service_account;
-    // It holds the pod until that is deleted, whether or not anybody is there.
+    // The script keeps the pod running until it is deleted, whether or not a driver is there.
     constexpr const char* ten_years = "315360000";
     auto object = pod_manifest(pod, {.name = name,
                                      .experiment = {},
@@ -211,7 +211,7 @@ struct MachinePods::State {
 
   MachinePodsOptions options;
   Client client;
-  std::mutex mutex;  // held while the account's rights are asked for
+  std::mutex mutex;  // held while the account's permissions are queried
   bool allowed = false;
 };
 
@@ -234,7 +234,7 @@ MachinePod MachinePods::create(const MachinePodWish& wish, const std::stop_token
   const std::string_view token = wish.token;
   const auto name = fmt::format("{}-{}-{}", kubernetes_name(self.options.cluster, 24), wish.head ? "head" : "worker",
                                 token.substr(token.starts_with("ht-") ? 3 : 0));
-  // What a newer Kubernetes knows and this program does not is for the API server to say.
+  // Fields that this program does not know may be valid in a newer Kubernetes; the API server checks them.
   const auto answer = self.call({.method = Method::post,
                                  .path = self.path(),
                                  .query = {{"fieldValidation", "Strict"}},
@@ -300,7 +300,7 @@ void MachinePods::require_forward() const {
 
 namespace {
 
-/// A pod that is there: it is brought what an agent needs, and one is started.
+/// Copies what an agent needs into an existing pod, and starts the agent.
 struct MachineDialer {
   Client client;
   std::function<std::string(const std::stop_token&)> container;

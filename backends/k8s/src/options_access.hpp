@@ -1,4 +1,4 @@
-// Which API server the options mean.
+// The access settings in KubernetesOptions.
 #pragma once
 
 #include <hypertune/config/kubernetes_options.hpp>

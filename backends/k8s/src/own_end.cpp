@@ -1,4 +1,4 @@
-// This program's own pod.
+// OwnEnd: watches this program's own pod.
 #include "own_end.hpp"
 
 #include "pod_state.hpp"

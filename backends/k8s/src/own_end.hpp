@@ -1,4 +1,4 @@
-// OwnEnd: that the pod of this program is to end, where its node cannot tell it.
+// OwnEnd: ends this program when its pod is to end but its node cannot tell it.
 #pragma once
 
 #include <hypertune/k8s/client.hpp>
@@ -14,13 +14,13 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// Looks at this program's own pod for as long as it lives. A pod that is deleted gets SIGTERM from its node; on a node
-/// whose kubelet does not answer it goes on, and so would a driver whose Job has replaced it. Such a driver tells
-/// itself: a while later by SIGHUP, which says nothing new to who has had the other one (see SignalWatch), and when the
-/// pod's grace is over it ends at once, as its node would end it.
+/// Watches this program's own pod. A deleted pod gets SIGTERM from its node; on a node whose kubelet does not answer it
+/// keeps running, and so would a driver whose Job has replaced it. OwnEnd therefore signals this process itself: a
+/// while later by SIGHUP, which has no effect if SIGTERM did arrive (see SignalWatch), and by SIGKILL when the pod's
+/// grace period is over, as the node would.
 class OwnEnd {
  public:
-  /// `say` takes a line for the user.
+  /// `say` receives lines for the user.
   OwnEnd(Client client, const std::string& pod, std::function<void(const std::string&)> say);
   OwnEnd(const OwnEnd&) = delete;
   OwnEnd& operator=(const OwnEnd&) = delete;
@@ -32,10 +32,10 @@ class OwnEnd {
   std::function<void(const std::string&)> say_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string uid_;               // the first one of that name is this one
-  std::optional<Seconds> grace_;  // it is to end, and has so long
+  std::string uid_;               // of this pod: the first one seen with that name
+  std::optional<Seconds> grace_;  // set once it is to end: its grace period
   Watch watch_;
-  std::jthread thread_;  // last: it ends first
+  std::jthread thread_;  // last, so that it ends first
 };
 
 }  // namespace hypertune::inline v0::k8s

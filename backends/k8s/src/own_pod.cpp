@@ -17,7 +17,7 @@ namespace {
 
 namespace json = boost::json;
 
-// A pod's host name is its own name, unless it shares its node's or was given another one.
+// A pod's host name is its own name, unless it uses the node's network or another host name was set.
 std::string own_name() {
   if (const char* given = std::getenv("HYPERTUNE_POD_NAME"); given != nullptr && *given != '\0') return given;
   std::array<char, 256> name{};
@@ -33,7 +33,7 @@ std::optional<OwnPod> find_own_pod(Client client, const std::stop_token& stop) {
   const char* given = std::getenv("HYPERTUNE_POD_IP");
   std::string ip = given != nullptr ? given : "";
   json::value pod;
-  // A pod that has just begun may have no address yet in what is told of it.
+  // The status of a pod that has just begun may have no address yet.
   constexpr int attempts = 20;
   for (int i = 0; i < attempts && !stop.stop_requested(); ++i) {
     try {

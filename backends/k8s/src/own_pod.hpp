@@ -13,10 +13,10 @@ namespace hypertune::inline v0::k8s {
 
 struct OwnPod {
   std::string name, ip;
-  Owner owner;  ///< the Job that made it, so that what belongs to it outlives the pod; else the pod itself
+  Owner owner;  ///< the Job that made the pod, so that what it owns outlives the pod; else the pod itself
 };
 
-/// Asks for it in the client's namespace. Nullopt: this is no pod of that namespace, or its account may not look.
+/// Looks for it in the client's namespace. Nullopt: this is no pod of that namespace, or its account may not read it.
 std::optional<OwnPod> find_own_pod(Client client, const std::stop_token& stop = {});
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,4 +1,4 @@
-// What owns the pods of a driver outside of the cluster.
+// OwnerJob: the owner of the pods of a driver outside of the cluster.
 #include "owner_job.hpp"
 
 #include "json_at.hpp"
@@ -38,7 +38,7 @@ std::string OwnerJob::path() const {
 }
 
 void OwnerJob::make(const std::stop_token& stop) {
-  // The template is asked for, and never used.
+  // A Job must have a template; it is never used.
   json::object container{{"name", "none"}, {"image", json::string(image_)}};
   json::object pod{{"restartPolicy", "Never"}, {"containers", json::array{std::move(container)}}};
   json::object labels{{experiment_label, json::string(experiment_)}, {role_label, "owner"}};
@@ -65,29 +65,30 @@ void OwnerJob::make(const std::stop_token& stop) {
       boost::system::error_code error;
       const auto* deadline = found.find_pointer("/spec/activeDeadlineSeconds", error);
       made_at_ = hypertune::detail::steady_seconds();
-      // Its deadline counts from its own beginning, which was a moment ago, or nobody knows when.
+      // The deadline counts from the Job's start: just now, or at an unknown time if it existed already.
       base_ = answer.existed && deadline != nullptr && deadline->is_int64()
                   ? static_cast<Seconds>(deadline->get_int64())
                   : looks_every;
       due_ = answer.existed ? made_at_ : made_at_ + lasts / 4;
-      // Suspended at its birth it is by an admission controller of the cluster, which means pods that it has not.
+      // A new Job that is suspended from the start was suspended by an admission controller of the cluster, because of
+      // pods that this Job does not have.
       heeds_ = answer.existed || !is_suspended(found);
       take(found, made_at_);
       owner_ = Owner{.api_version = "batch/v1", .kind = "Job", .name = name_, .uid = text_at(found, "/metadata/uid")};
       return;
     }
-    name_ = fmt::format("{}-{}", stem, i + 1);  // that one is on its way out, with all that it owns
+    name_ = fmt::format("{}-{}", stem, i + 1);  // that Job is being deleted, with all that it owns
   }
   throw ApiError(409, "AlreadyExists", fmt::format("jobs '{}' of earlier runs do not go away: delete them", stem));
 }
 
-// False: it is over.
+// False: the Job is over.
 bool OwnerJob::take(const json::value& job, Seconds now) {
   if (is_over(job)) return false;
   look_at_ = now + looks_every;
   const bool was = std::exchange(suspended_, heeds_ && is_suspended(job));
   if (!was || suspended_) return true;
-  // With its resumption, which we see that much later at most, its time has begun anew.
+  // Its deadline counts anew from when it is resumed, which is noticed at most looks_every seconds later.
   made_at_ = due_ = now;
   base_ = looks_every;
   return true;
@@ -97,7 +98,7 @@ bool OwnerJob::keep(Seconds now, const std::stop_token& stop) {
   if (!owner_) return false;
   try {
     if (now >= look_at_ && !take(client_.call({.path = path(), .deadline = 10}, stop).json(), now)) return false;
-    // While it is suspended no time passes for it.
+    // A suspended Job's deadline does not run.
     if (now < due_ || suspended_) return true;
     const auto deadline = std::ceil(base_ + (now - made_at_) + lasts);
     const Request move{.method = Method::patch,
@@ -111,7 +112,7 @@ bool OwnerJob::keep(Seconds now, const std::stop_token& stop) {
     if (error.not_found()) return false;
     if (error.code() == Errc::usage && !error.conflict()) throw;
     look_at_ = now + looks_every;
-    if (now >= due_) due_ = now + lasts / 20;  // there is time for several more attempts
+    if (now >= due_) due_ = now + lasts / 20;  // leaves time for several more attempts
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// OwnerJob: an object that takes an experiment's pods along when nobody keeps it alive any more.
+// OwnerJob: an object whose deletion removes an experiment's pods when their driver is gone.
 #pragma once
 
 #include "pod_manifest.hpp"
@@ -13,30 +13,30 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// Outside of the cluster nothing of ours is there to own pods, and what owns nothing is left behind when a program is
-/// killed. So they are owned by a Job without pods of its own (`parallelism: 0`) that has a deadline
-/// (`activeDeadlineSeconds`), which is moved on as long as the program lives. When it does not, Kubernetes ends the Job
-/// by itself, deletes it (`ttlSecondsAfterFinished`), and then what it owns. Who suspends it means its workers. Not
-/// thread-safe.
+/// A driver outside of the cluster has no object there that could own its pods, and pods without an owner are left
+/// behind when it is killed. So a Job without pods of its own (`parallelism: 0`) owns them. It has a deadline
+/// (`activeDeadlineSeconds`) that the driver keeps moving into the future. When the driver is gone, Kubernetes ends the
+/// Job, deletes it (`ttlSecondsAfterFinished`), and then what it owns. A user who suspends the Job suspends the
+/// workers. Not thread-safe.
 class OwnerJob {
  public:
-  /// For how long it lasts without its driver.
+  /// Seconds that it lasts without its driver.
   static constexpr Seconds lasts = 300;
-  /// How often it is looked at.
+  /// Seconds between two looks at it.
   static constexpr Seconds looks_every = 5;
 
   /// `experiment`: the value of the label.
   OwnerJob(Client client, std::string name, std::string experiment, std::string image);
 
-  /// Makes it, or takes up the one that is there. An ApiError where that may not be.
+  /// Makes it, or takes over an existing one. Throws ApiError if that is not allowed.
   void make(const std::stop_token& stop = {});
   const std::optional<Owner>& owner() const { return owner_; }  ///< empty: it is not made yet
-  /// Looks at it and moves its deadline on, where that is due. False: it is gone, or about to go.
+  /// Reads it and moves its deadline, if that is due. False: it is gone, or being deleted.
   bool keep(Seconds now, const std::stop_token& stop = {});
-  /// Somebody has suspended it.
+  /// Whether the Job is suspended.
   bool suspended() const { return suspended_; }
   const std::string& name() const { return name_; }
-  /// Deletes it, and with it, in the background, what it owns. Bounded.
+  /// Deletes it, and in the background what it owns. Takes a limited time.
   void remove();
 
  private:
@@ -46,12 +46,12 @@ class OwnerJob {
   Client client_;
   std::string name_, experiment_, image_;
   std::optional<Owner> owner_ = {};
-  Seconds made_at_ = 0;  // on our clock
-  Seconds base_ = 0;     // its deadline then
+  Seconds made_at_ = 0;  // on this process's clock
+  Seconds base_ = 0;     // its deadline at that time
   Seconds due_ = 0;
   Seconds look_at_ = 0;
   bool suspended_ = false;
-  bool heeds_ = true;  // that it is suspended
+  bool heeds_ = true;  // whether a suspension of it counts
 };
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,4 +1,4 @@
-// How an agent comes to be in a pod, and what is made of its end.
+// PodDialer: starts an agent in a pod, and classifies how it ended.
 #include "pod_dialer.hpp"
 
 #include "channel_frames.hpp"
@@ -24,7 +24,7 @@ using remote::FailureClass;
 
 DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fleet, const std::stop_token& stop) {
   if (stop.stop_requested()) return DialError(FailureClass::transient, "it is not needed any more");
-  // Who has no answer at all has not reached the API server. Else the pod is gone, or its node does not answer.
+  // Without an answer the API server was not reached. Otherwise the pod is gone, or its node does not answer.
   if (error.status() != 0)
     if (auto end = fleet.own_end(pod, stop)) return *std::move(end);
   const bool denied = error.status() == 401 || error.status() == 403;
@@ -42,12 +42,12 @@ bool is_ended_container(const std::string& said) {
   return has_any(said,
                  {"cannot exec in a stopped state", "cannot exec in a deleted state", "no running task",
                   "container is not created or running", "container not created", "no such container", "not running",
-                  // containerd, whose task of that name is gone
+                  // containerd, if its task of that name is gone
                   "failed to create exec"});
 }
 
-// exec is accepted before the node tries to start the command: what it then says of that comes within a moment. It
-// stays there to be read. Empty: the agent speaks, or nothing is said yet.
+// The API server accepts an exec before the node tries to start the command; the node's error message arrives shortly
+// after. It is only peeked at here. Empty: the agent has begun to talk, or there is no message yet.
 std::string said_at_start(const remote::AgentStream& stream) {
   std::array<pollfd, 2> ends{{{.fd = stream.from.get(), .events = POLLIN, .revents = 0},
                               {.fd = stream.err.get(), .events = POLLIN, .revents = 0}}};
@@ -64,7 +64,7 @@ struct PodDialer::State {
   std::shared_ptr<PodFleet> fleet;
   std::string worker;
   PrepareAgent prepare;
-  std::string pod = {};  // the last one
+  std::string pod = {};  // of the last dial()
 };
 
 PodDialer::PodDialer(std::shared_ptr<PodFleet> fleet, std::string worker, PrepareAgent prepare)
@@ -84,12 +84,12 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
     if (const auto said = said_at_start(stream); said.starts_with(detail::not_run)) {
-      // Its node knows, and tells it by the pod's status a second or two later.
+      // The node knows that the container has ended, and updates the pod's status a second or two later.
       const Seconds moment = is_ended_container(said) ? 5 : 1;
       if (auto end = state.fleet->own_end(pod.name, stop, moment)) throw *std::move(end);
     }
-    // A stream that ended may be the API server's doing, and its pod goes on. One that was given up without an end is
-    // of a node that does not answer, which Kubernetes may learn much later.
+    // A stream that ended may have been closed by the API server, with the pod still running. But if the stream went
+    // silent and was given up, the pod's node does not answer, and Kubernetes may notice that much later.
     return watch_for_silence(std::move(stream), [fleet = state.fleet, name = pod.name] { fleet->discard(name, true); });
   } catch (const remote::HostError& error) {
     throw DialError(failure_of(error.problem()), error.what(), error.code());
@@ -107,7 +107,7 @@ std::string PodDialer::explain(const std::string& said) const {
 }
 
 std::string explain_exec(const std::string& said) {
-  // The program was sent, and looked at: what a shell does not find is what it needs to be started.
+  // The program was copied and checked. "Not found" then means the loader or a library that it needs to start.
   if (has_any(said, {"/cache/bin/"}) && has_any(said, {"not found", "No such file"}) && !has_any(said, {".so"}))
     return "its image lacks what starts the program that was sent into it, the loader or the C library: take an image "
            "with the libraries that `ldd` lists of the program (" +
@@ -116,7 +116,7 @@ std::string explain_exec(const std::string& said) {
 }
 
 bool is_node_trouble(const std::string& said) {
-  // What an API server says that has not reached the kubelet, and a kubelet whose container is gone.
+  // Messages of an API server that cannot reach the kubelet, and of a kubelet whose container is gone.
   return is_ended_container(said) ||
          has_any(said, {"error sending request", "error dialing backend", "dial tcp", "container not found"});
 }
@@ -127,7 +127,7 @@ FailureClass classify_exec(const std::string& said) {
                      "no such file or directory", "executable file not found", "permission denied", "exit code 126",
                      "exit code 127", "unable to start container process"}))
     return FailureClass::permanent;
-  // The API server has ended meanwhile, or the way to it.
+  // The API server has ended meanwhile, or the connection to it.
   return has_any(said, {"connection", "EOF", "timed out", "timeout"}) ? FailureClass::transient : FailureClass::unknown;
 }
 

@@ -1,4 +1,4 @@
-// PodDialer: an agent in a worker's pod, by the API server's exec.
+// PodDialer: starts an agent in a worker's pod, by the API server's exec.
 #pragma once
 
 #include "pod_fleet.hpp"
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// What runs as an agent in a pod: the command, once the program is there.
+/// Makes a pod ready for an agent; returns the agent's command.
 using PrepareAgent = std::function<std::vector<std::string>(const PodState& pod, const std::stop_token& stop)>;
 
 /// Copies are one dialer.
@@ -21,7 +21,7 @@ class PodDialer {
  public:
   PodDialer(std::shared_ptr<PodFleet> fleet, std::string worker, PrepareAgent prepare);
 
-  /// Waits for the worker's pod for as long as it takes.
+  /// Waits for the worker's pod without a time limit.
   remote::AgentStream dial(const std::stop_token& stop) const;
   remote::FailureClass classify(const std::string& said) const;
   std::string explain(const std::string& said) const;
@@ -31,18 +31,18 @@ class PodDialer {
   std::shared_ptr<State> state_;
 };
 
-/// What it means for the worker that a call about its pod has failed; a pod that is of no use any more is discarded.
+/// Converts a failed call about the worker's pod; discards the pod if it is of no use any more.
 remote::DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fleet,
                              const std::stop_token& stop);
 
-/// What it means for further attempts that a command in a pod ended before the agent spoke, by what it said and what
-/// the node said of it.
+/// Whether further attempts make sense after a command in a pod ended before the agent spoke, judged by the messages of
+/// the command and of the node.
 remote::FailureClass classify_exec(const std::string& said);
 
-/// The same as one line for people, of the program that is sent into pods.
+/// The same messages as one line for people. For a program that was copied into the pod.
 std::string explain_exec(const std::string& said);
 
-/// Whether that was the doing of the pod's node, or of its end: the pod is of no use any more.
+/// Whether the cause was the pod's node, or the end of the pod. Then the pod is of no use any more.
 bool is_node_trouble(const std::string& said);
 
 }  // namespace hypertune::inline v0::k8s

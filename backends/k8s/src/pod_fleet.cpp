@@ -1,4 +1,4 @@
-// The pods of one experiment.
+// PodFleet: the pods of one experiment.
 #include "pod_fleet.hpp"
 
 #include "pod_log.hpp"
@@ -26,9 +26,9 @@ using remote::FailureClass;
 
 constexpr std::string_view template_label = "hypertune/template";
 
-// No two alike: a pod that was deleted may be there for a while.
+// A random suffix for unique names: a deleted pod may still exist for a while.
 std::string ending() {
-  constexpr std::string_view letters = "bcdfghjklmnpqrstvwxz2456789";  // no words come of these
+  constexpr std::string_view letters = "bcdfghjklmnpqrstvwxz2456789";  // letters that form no words
   std::random_device device;
   std::uniform_int_distribution<std::size_t> any(0, letters.size() - 1);
   std::string text;
@@ -48,18 +48,18 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
       plan_(std::move(plan)),
       notices_(std::move(notices)),
       container_(container_of(options_)) {
-  // Pods of an earlier run are used again where they are what would be made now.
+  // Pods of an earlier run are used again if their manifest is the one that would be made now.
   const auto model = pod_manifest(
       options_,
       {.name = "x", .experiment = plan_.experiment, .worker = "x", .command = plan_.command, .secret = plan_.secret});
   template_ = hypertune::detail::ContentHash::of(boost::json::serialize(model)).substr(0, 16);
-  // … and may have run a trial, which nobody knows.
+  // With reuse off, never: such a pod may already have run a trial.
   if (!options_.reuse) template_ += ending();
   watch_ =
       client_.watch({.path = pods_path(),
                      .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
                     [this](const WatchEvent& event) { happened(event); });
-  // A node tells of a start by an event at once, and by the pod's status up to a second later.
+  // A node reports a container's start at once by an event, but in the pod's status up to a second later.
   if (plan_.driver.empty())
     begins_ = client_.watch(
         {.path = api_path({"api", "v1", "namespaces", client_.name_space(), "events"}),
@@ -99,7 +99,7 @@ void PodFleet::happened(const WatchEvent& event) {
 void PodFleet::begun(const WatchEvent& event) {
   if (event.kind == WatchEvent::Kind::trouble && event.status == 403) {
     const std::lock_guard lock(mutex_);
-    blind_ = true;  // then the status has to do
+    blind_ = true;  // rely on the pod's status instead
   }
   if (event.object == nullptr || event.kind == WatchEvent::Kind::deleted) return;
   const auto* about = event.object->if_contains("involvedObject");
@@ -121,7 +121,7 @@ void PodFleet::pause(std::unique_lock<std::mutex>& lock, const std::stop_token& 
 
 PodState PodFleet::acquire(const std::string& worker, const std::stop_token& stop,
                            const std::function<void(const std::string&)>& chosen) {
-  struct Entry {  // in waiting_ for as long as this lasts
+  struct Entry {  // keeps an entry in waiting_ during this call
     PodFleet& fleet;
     const std::string& worker;
     ~Entry() {
@@ -134,7 +134,7 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
   const auto say = [&](std::string word, std::string sentence, bool hopeless = false) {
     waiting_[worker] = {worker, std::move(word), std::move(sentence), hopeless};
   };
-  std::string made;  // by us, and not told of by the watch yet
+  std::string made;  // a pod made here that the watch has not reported yet
   Seconds since_made = steady_seconds();
   for (;;) {
     if (stop.stop_requested() || !ledger_.wants(worker))
@@ -160,7 +160,7 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
       continue;
     }
     if (end_of_it != nullptr) {
-      // The one that was made has ended, or is being taken away, before anything ran in it.
+      // The pod that was made here has ended, or is being deleted, before anything ran in it.
       const auto end = *end_of_it;
       lock.unlock();
       throw end_error(end, stop);
