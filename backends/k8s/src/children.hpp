@@ -33,16 +33,16 @@ class Children {
   /// An exception in `work` ends only that coroutine, and is ignored.
   void spawn(boost::asio::awaitable<void> work) {
     const auto at = signals_.emplace(signals_.end());
-    boost::asio::co_spawn(
-        io_, std::move(work), boost::asio::bind_cancellation_slot(at->slot(), [this, at](const std::exception_ptr&) {
-          ended_.splice(ended_.end(), signals_, at);  // the signal is still in use during its own call
-          boost::asio::post(io_, [this] {
-            ended_.clear();
-            --pending_;
-            over_.cancel();
-          });
-          ++pending_;
-        }));
+    boost::asio::co_spawn(io_, std::move(work),
+                          boost::asio::bind_cancellation_slot(at->slot(), [this, at](const std::exception_ptr&) {
+                            ended_.splice(ended_.end(), signals_, at);  // its own call still uses it
+                            boost::asio::post(io_, [this] {
+                              ended_.clear();
+                              --pending_;
+                              over_.cancel();
+                            });
+                            ++pending_;
+                          }));
   }
   /// Cancels all of them and waits for their end. The caller must have awaited uncancellable() before: a cancelled
   /// coroutine cannot wait for anything, not even for this.

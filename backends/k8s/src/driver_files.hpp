@@ -12,7 +12,7 @@ namespace hypertune::inline v0::k8s {
 /// A unique id for each submission: the driver begins only when the files with its id are there.
 std::string new_submission();
 
-/// Brings the files to the folder, and then has the driver of this submission begin. `program`: hypertune, too.
+/// Copies the files to the folder, and then lets the driver of this submission begin. `program`: copy hypertune, too.
 void bring_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
                  const std::string& submission);
 

@@ -25,10 +25,9 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
  public:
   struct Wanted {
     bool in = true;
-    bool must_end_input =
-        false;             ///< the command needs to see the end of its input, which an older API server cannot transmit
-    bool explain = false;  ///< the last line on err says how it ended
-    bool terminal = false;  ///< it has a terminal, sized by resize(); nothing comes on err
+    bool must_end_input = false;  ///< must see the end of its input, which old API servers cannot send
+    bool explain = false;         ///< the last line on err says how it ended
+    bool terminal = false;        ///< it has a terminal, sized by resize(); nothing comes on err
   };
 
   /// Makes the socket pairs. Error of kind `io`.

@@ -25,14 +25,14 @@
 namespace hypertune::inline v0::k8s {
 
 struct FleetPlan {
-  std::string name;                  ///< what objects' names begin with
-  std::string experiment;            ///< value of the label: the same for each run of the experiment, and for no other
-  std::vector<std::string> command;  ///< of the container; empty: the image's
-  std::optional<Owner> owner = {};   ///< empty: an OwnerJob
+  std::string name;        ///< prefix of the objects' names
+  std::string experiment;  ///< value of the label: the same in each run of this experiment, and in no other experiment
+  std::vector<std::string> command;      ///< of the container; empty: the image's
+  std::optional<Owner> owner = {};       ///< empty: an OwnerJob
   std::string driver = {}, secret = {};  ///< see PodPlan
 };
 
-/// Thread-safe. All that blocks is ended by its stop token, and bounded where it has none.
+/// Thread-safe. Functions that block are ended by their stop token; those without one take a limited time.
 class PodFleet {
  public:
   PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std::shared_ptr<remote::Notices> notices);
@@ -42,35 +42,35 @@ class PodFleet {
   Client client() const { return client_; }
   const std::string& container() const { return container_; }
 
-  /// A pod of the worker's that runs: the one that it has, or a new one. Waits for as long as it takes. Throws
-  /// remote::DialError for what will not pass by itself, or is to be tried again.
-  /// `chosen` is told which one it is before it is waited for.
+  /// Returns a running pod of the worker, the present one or a new one. Waits without a time limit. Throws
+  /// remote::DialError if waiting will not help, or the call is to be repeated. `chosen` is told the pod's name before
+  /// the wait for it.
   PodState acquire(const std::string& worker, const std::stop_token& stop,
                    const std::function<void(const std::string& pod)>& chosen = {});
-  /// Whether a pod has ended by itself, as is known within a moment of a call that failed, and why.
+  /// The error of a pod that has ended by itself, if that becomes known within `moment` seconds after a call failed.
   std::optional<remote::DialError> own_end(const std::string& pod, const std::stop_token& stop, Seconds moment = 1);
-  /// What it said last, for messages: empty, or with log_ends_with before it.
+  /// The end of its log, for messages: empty, or with log_ends_with before it.
   std::string last_words(const std::string& pod, const std::stop_token& stop);
-  /// Nothing is to be run in the pod again. `node_in_doubt`: nor on its node, for a while.
+  /// Do not run anything in this pod again. `node_in_doubt`: nor in new pods on its node, for a while.
   void discard(const std::string& pod, bool node_in_doubt);
-  /// It runs, as its connection tells before its node does.
+  /// To be called when its connection shows that the pod runs, which is before its node reports it.
   void started(const std::string& pod);
-  /// The worker is not needed any more: its pod goes.
+  /// The worker is not needed any more: its pod will be deleted.
   void release(const std::string& worker);
 
-  /// A worker that is in acquire().
+  /// A worker that waits in acquire().
   struct Waiting {
     std::string worker, word, sentence;
-    bool hopeless = false;  ///< it will not come about by itself
+    bool hopeless = false;  ///< waiting does not help
   };
-  /// Why those that are in acquire() wait.
+  /// The workers that wait in acquire(), and for what.
   std::vector<Waiting> waiting() const;
-  /// Whether the cluster does not answer, and why; empty: it does.
+  /// Why the API server does not answer; empty: it does.
   std::string trouble() const;
-  /// Deletes what is of no use, and all while the owner is suspended, and keeps the owner alive. May block. Returns
-  /// pods in use that are about to be taken away, or have been: each once.
+  /// Deletes useless pods (all of them while the owner is suspended), and keeps the owner alive. May block. Returns the
+  /// pods in use that are being taken away, or have been; each is returned once.
   std::vector<PodState> look(const std::stop_token& stop);
-  /// Deletes all. Bounded.
+  /// Deletes everything. Takes a limited time.
   void finish();
 
  private:
@@ -91,10 +91,10 @@ class PodFleet {
   FleetPlan plan_;
   std::shared_ptr<remote::Notices> notices_;
   std::string container_, template_;
-  std::mutex owner_mutex_;  // held while the owner is asked for
+  std::mutex owner_mutex_;  // held during calls about the owner
   std::optional<OwnerJob> owner_job_;
   bool without_owner_ = false;
-  std::mutex words_mutex_;  // held while they are asked for
+  std::mutex words_mutex_;  // held while a log is read
   std::map<std::string, std::string> words_;
 
   mutable std::mutex mutex_;
@@ -103,11 +103,11 @@ class PodFleet {
   PodLedger ledger_;
   bool synced_ = false;
   std::string trouble_;
-  std::string suspended_;                   // the owner's name, where it is; no pods are to be there then
+  std::string suspended_;                   // the suspended owner's name; if set, there must be no pods
   std::map<std::string, Waiting> waiting_;  // of those in acquire(), by worker
-  bool blind_ = false;                      // events may not be watched
+  bool blind_ = false;                      // the account may not watch events
   Watch begins_;
-  Watch watch_;  // last: it ends first
+  Watch watch_;  // last, so that it ends first
 };
 
 }  // namespace hypertune::inline v0::k8s

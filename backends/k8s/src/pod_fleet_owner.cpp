@@ -1,4 +1,4 @@
-// What owns the pods of one experiment.
+// PodFleet: the owner of the pods of one experiment.
 #include "pod_fleet.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
@@ -19,7 +19,7 @@ std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
     if (!owner_job_)
       owner_job_.emplace(client_, plan_.name + "-owner", plan_.experiment,
                          options_.image.empty() ? "none" : options_.image);
-    // Whoever asks again gets the one that is there.
+    // Repeated calls use the existing one.
     if (!owner_job_->owner()) owner_job_->make(stop);
     heed_owner();
     return owner_job_->owner();
@@ -41,7 +41,7 @@ void PodFleet::keep_owner(const std::stop_token& stop) {
   heed_owner();
 }
 
-// Whoever suspends the owner wants the workers' room for a while. With owner_mutex_ held.
+// A user who suspends the owner wants the resources of the workers for a while. Call with owner_mutex_ held.
 void PodFleet::heed_owner() {
   const std::string now = owner_job_ && owner_job_->suspended() ? owner_job_->name() : "";
   std::string before;

@@ -1,4 +1,4 @@
-// The first process of a worker's pod.
+// PodKeeper: the first process of a worker's pod.
 #include "call_request.hpp"
 #include "keeper_state.hpp"
 
@@ -38,7 +38,7 @@ PodKeeper::PodKeeper(KeeperOptions options)
       seen_(hypertune::detail::steady_seconds()),
       random_(std::random_device{}()) {
   ::signal(SIGPIPE, SIG_IGN);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // where a pod's containers share their processes, it is not the first
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // it is not pid 1 if the pod's containers share a process namespace
   std::error_code error;
   std::filesystem::create_directories(options_.agents, error);
   if (error && !calls_home())
@@ -68,7 +68,7 @@ void PodKeeper::wait_for_signal() {
   });
 }
 
-// Agents give their trials time to save, and end; the kubelet ends what takes too long.
+// Agents give their trials time to save a checkpoint, and exit; the kubelet kills what takes too long.
 void PodKeeper::end_soon(int number) {
   agents_.signal(++asked_ == 1 ? SIGTERM : SIGKILL);
   if (asked_ == 1) {
@@ -79,7 +79,7 @@ void PodKeeper::end_soon(int number) {
   look();
 }
 
-// Something may have changed.
+// Wakes the coroutines that check for changes.
 void PodKeeper::look() {
   if (call_) call_->look();
   looking_.raise();
@@ -104,7 +104,7 @@ asio::awaitable<void> PodKeeper::keep_looking() {
                                          trouble_.empty() ? "" : "; the last attempt to reach it: ", trouble_));
       break;
     }
-    if (call_ && call_->stands()) {  // a driver that was started anew is elsewhere
+    if (call_ && call_->stands()) {  // the driver may have been restarted elsewhere
       std::string ignored;
       const auto driver = find_driver(ignored);
       if (driver && *driver != call_->driver()) call_->close("the driver is elsewhere now");
@@ -119,7 +119,7 @@ void PodKeeper::finish() {
   io_.stop();
 }
 
-// ---- To the driver, again and again ----
+// ---- Connecting to the driver, again and again ----
 
 std::optional<DriverAddress> PodKeeper::find_driver(std::string& why) const {
   std::ifstream in(options_.driver);
@@ -171,7 +171,7 @@ asio::awaitable<void> PodKeeper::keep_calling() {
   look();
 }
 
-// So long, or until the driver is said to be elsewhere.
+// Waits `seconds`, or until the file names another address than `tried`.
 asio::awaitable<void> PodKeeper::pause(double seconds, std::optional<DriverAddress> tried) {
   constexpr double interval = 1;
   const double until = hypertune::detail::steady_seconds() + seconds;

@@ -1,4 +1,5 @@
-// PodLedger: which pod is whose, which are of no use any more, and which nodes are avoided. No I/O, no clock.
+// PodLedger: which pod belongs to which worker, which pods are of no use, and which nodes are avoided. No I/O, no
+// clock.
 #pragma once
 
 #include "pod_state.hpp"
@@ -15,20 +16,21 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// The pods of one experiment as Kubernetes has told of them. Times are seconds of any steady clock. Not thread-safe.
+/// The pods of one experiment, as reported by Kubernetes. Times are seconds of any steady clock. Not thread-safe.
 class PodLedger {
  public:
-  /// For how long a node is avoided on which a pod was lost: longer than Kubernetes takes to notice (40 s and more).
+  /// Seconds for which a node is avoided after a pod was lost on it: longer than Kubernetes takes to notice (40 s or
+  /// more).
   static constexpr Seconds avoid_for = 120;
 
-  /// A pod is as told. False: nothing of it has changed.
+  /// Takes a reported state of a pod. False: nothing has changed.
   bool see(PodState state, Seconds now) {
     auto& pod = pods_[state.name];
-    // Its node may tell of its start later than others do.
+    // The status may show the start later than start() was called.
     if (state.phase == PodState::Phase::waiting && pod.started) run(state);
-    // What is told of it may be older than its deletion.
+    // The report may be older than its deletion.
     if (pod.deleted) state.deleted = state.leaving = true;
-    // One that has ended may be deleted before anybody has asked how.
+    // Remember that it ended by itself, as it may be deleted before anyone asks.
     state.own_end =
         !state.disrupted && (pod.state.own_end || (state.phase == PodState::Phase::ended && !state.leaving));
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
@@ -41,7 +43,7 @@ class PodLedger {
     pod.state = std::move(state);
     return news;
   }
-  /// A pod runs, as somebody tells who knows it before its status does. False: that is known.
+  /// A pod is known to run before its status shows it. False: that was known, or the pod is not there.
   bool start(const std::string& name) {
     const auto pod = pods_.find(name);
     if (pod == pods_.end() || pod->second.state.phase != PodState::Phase::waiting) return false;
@@ -50,12 +52,12 @@ class PodLedger {
     run(pod->second.state);
     return true;
   }
-  /// Its deletion has been asked for, which is told of a moment later.
+  /// Its deletion has been requested; the report of that comes later.
   void deleted(const std::string& name) {
     if (const auto pod = pods_.find(name); pod != pods_.end())
       pod->second.deleted = pod->second.state.deleted = pod->second.state.leaving = true;
   }
-  /// It is not there any more.
+  /// The pod does not exist any more.
   void forget(const std::string& pod) {
     if (const auto found = pods_.find(pod); found != pods_.end()) {
       constexpr std::size_t most = 1000;
@@ -65,26 +67,25 @@ class PodLedger {
     }
     discarded_.erase(pod);
   }
-  /// Nothing is to be run in it again.
+  /// Nothing is to be run in this pod again.
   void discard(const std::string& pod) { discarded_.insert(pod); }
   void discard_all_of(const std::string& worker) {
     for (const auto& [name, pod] : pods_)
       if (pod.state.worker == worker) discard(name);
   }
-  /// Nothing is to be run in it again, as it did not answer; nor is a new pod to be placed on its node for a while,
-  /// unless it is known that the pod has ended by itself, or that it alone was taken away (deleted, evicted,
-  /// preempted).
+  /// Nothing is to be run in this pod again, because it did not answer. New pods are also kept off its node for a
+  /// while, unless the pod is known to have ended by itself, or it alone was taken away (deleted, evicted, preempted).
   void doubt(const std::string& pod, Seconds now) {
     const auto* state = find(pod);
     const bool own = state != nullptr && (state->leaving || state->phase == PodState::Phase::ended);
     if (state != nullptr && (!own || is_doing_of_node(*state))) avoid(state->node, now);
     discard(pod);
   }
-  /// No new pod is to be placed there for a while.
+  /// Keeps new pods off this node for a while.
   void avoid(const std::string& node, Seconds now) {
     if (!node.empty()) avoided_[node] = now + avoid_for;
   }
-  /// All nodes may be used again: there is no room on the others.
+  /// Allows all nodes again, because the others have no room.
   void forgive() { avoided_.clear(); }
   std::vector<std::string> avoided(Seconds now) {
     std::erase_if(avoided_, [&](const auto& each) { return each.second <= now; });
@@ -97,18 +98,18 @@ class PodLedger {
     const auto found = pods_.find(pod);
     return found == pods_.end() ? nullptr : &found->second.state;
   }
-  /// Also of one that is not there any more, as it was at last.
+  /// Also finds a pod that does not exist any more, in its last state.
   const PodState* find_or_last(const std::string& pod) const {
     if (const auto* there = find(pod)) return there;
     const auto found = ends_.find(pod);
     return found == ends_.end() ? nullptr : &found->second;
   }
-  /// A pod that has ended without being taken away, whether or not it was deleted then; nullptr: it has not.
+  /// A pod that ended by itself, even if it was deleted afterwards; otherwise nullptr.
   const PodState* own_end_of(const std::string& pod) const {
     const auto* state = find_or_last(pod);
     return state != nullptr && state->own_end ? state : nullptr;
   }
-  /// The pod in which the worker can go on, running or on its way to.
+  /// The pod that the worker can use, running or on its way to running.
   const PodState* usable_of(const std::string& worker) const {
     const PodState* best = nullptr;
     for (const auto& [name, pod] : pods_)
@@ -121,19 +122,19 @@ class PodLedger {
     return state.phase != PodState::Phase::ended && !state.leaving && state.hope != PodState::Hope::none &&
            !discarded_.contains(state.name);
   }
-  /// Since when it has been doubtful that the pod ever runs.
+  /// Since when it has been doubtful that this pod will ever run.
   std::optional<Seconds> doubtful_since(const std::string& pod) const {
     const auto found = pods_.find(pod);
     return found == pods_.end() ? std::nullopt : found->second.doubtful_since;
   }
 
-  /// Workers that may have pods, from now on; those of others are of no use.
+  /// Declares that this worker may have pods. Pods of other workers are superfluous.
   void want(const std::string& worker) { wanted_.insert(worker); }
   void release(const std::string& worker) { wanted_.erase(worker); }
   bool wants(const std::string& worker) const { return wanted_.contains(worker); }
 
-  /// Pods to be deleted: discarded ones, those that have ended, those that nobody wants, and of a worker's several all
-  /// but one. Not those that are leaving already.
+  /// Pods to be deleted: those that are discarded, have ended, or belong to no wanted worker, and all but one of each
+  /// worker's. Without those that are being deleted already.
   std::vector<std::string> superfluous() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_) {
@@ -143,28 +144,28 @@ class PodLedger {
     }
     return names;
   }
-  /// Pods that can be used, and were told of another driver than this one.
+  /// Usable pods that were given the address of another driver.
   std::vector<std::string> astray(const std::string& driver) const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_)
       if (is_usable(pod.state) && pod.state.driver != driver) names.push_back(name);
     return names;
   }
-  /// Pods that are not on their way out.
+  /// Pods that are not being deleted.
   std::vector<std::string> staying() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_)
       if (!goes(pod.state)) names.push_back(name);
     return names;
   }
-  /// Names of all that are there, but those whose deletion has been asked for.
+  /// Names of all existing pods except those whose deletion has been requested.
   std::vector<std::string> all() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_)
       if (!pod.state.deleted) names.push_back(name);
     return names;
   }
-  /// Pods in use that have been taken away, or are about to be, since the last call; not those that we discarded.
+  /// Pods in use that have been taken away, or are about to be, since the last call; without those that were discarded.
   std::vector<PodState> newly_leaving() {
     std::vector<PodState> news;
     for (auto& [name, pod] : pods_)
@@ -177,7 +178,7 @@ class PodLedger {
   }
 
  private:
-  // Nobody need delete it, or not yet.
+  // Whether it need not be deleted, or not yet.
   static bool goes(const PodState& state) {
     return state.deleted || (state.leaving && state.phase != PodState::Phase::ended);
   }
@@ -195,11 +196,11 @@ class PodLedger {
     PodState state = {};
     std::optional<Seconds> doubtful_since = {};
     bool told = false;
-    bool started = false;  // whatever its status says: see start()
-    bool deleted = false;  // the same: see deleted()
+    bool started = false;  // see start(); overrides the reported status
+    bool deleted = false;  // see deleted(); overrides the reported status
   };
   std::map<std::string, Pod> pods_;
-  std::map<std::string, PodState> ends_;  // of pods that are not there any more
+  std::map<std::string, PodState> ends_;  // last states of pods that do not exist any more
   std::set<std::string> discarded_, wanted_;
   std::map<std::string, Seconds> avoided_;  // by node, until when
 };

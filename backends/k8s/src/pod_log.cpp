@@ -1,4 +1,4 @@
-// The end of a container's log.
+// Reads the end of a container's log.
 #include "pod_log.hpp"
 
 #include <hypertune/remote/detail/printed.hpp>
@@ -12,7 +12,7 @@ std::string end_of_text(std::string_view text) {
   constexpr std::size_t most = 800;
   std::string all;
   while (!text.empty()) {
-    const auto start = text.find_last_of('\n') + 1;  // 0: it is the first line
+    const auto start = text.find_last_of('\n') + 1;  // 0: the first line
     const auto line = remote::detail::last_line(text.substr(start));
     if (all.size() + 3 + line.size() > most) break;
     if (!line.empty()) all = all.empty() ? line : line + " | " + all;
@@ -30,7 +30,7 @@ std::string end_of_log(Client client, const std::string& pod, const std::string&
                      .deadline = 5},
                     stop);
     return end_of_text(answer.body);
-  } catch (const Error&) {  // it explains what is told without it, too
+  } catch (const Error&) {  // the log only supplements the message
     return {};
   }
 }

@@ -1,4 +1,4 @@
-// What a pod said last.
+// Reads the end of a pod's log.
 #pragma once
 
 #include <hypertune/k8s/client.hpp>
@@ -9,10 +9,10 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// The last lines of a text as one, for messages: at most 800 characters, control characters removed.
+/// The last lines of a text as one line, for messages: at most 800 characters, without control characters.
 std::string end_of_text(std::string_view text);
 
-/// The same of a container's log; empty where it cannot be had. Blocks for a few seconds at most.
+/// The same for a container's log; empty if it cannot be read. Blocks for a few seconds at most.
 std::string end_of_log(Client client, const std::string& pod, const std::string& container,
                        const std::stop_token& stop);
 

@@ -1,4 +1,4 @@
-// What a worker's pod looks like.
+// Makes the manifest of a worker's pod.
 #include "pod_manifest.hpp"
 
 #include "checkpoint_volume.hpp"
@@ -32,7 +32,7 @@ json::object template_of(const KubernetesOptions& options, const std::string& ti
   return json_of(text).as_object();
 }
 
-// The object under a key, which is made where it is absent. References to others in `parent` end with that.
+// The object under a key, made if it is absent. Invalidates references to other values in `parent`.
 json::object& object_in(json::object& parent, std::string_view key) {
   auto& value = parent[key];
   if (value.is_null()) value.emplace_object();
@@ -72,7 +72,7 @@ json::object& worker_container(json::object& spec) {
   return first;
 }
 
-// "2", "500m": whole millicores, as Kubernetes counts them.
+// "2", "500m": whole millicores, the unit of Kubernetes.
 std::string cpu_quantity(double cpus) {
   const auto millis = std::max<std::int64_t>(1, std::llround(cpus * 1000));
   return millis % 1000 == 0 ? fmt::to_string(millis / 1000) : fmt::format("{}m", millis);
@@ -83,7 +83,7 @@ void add_resources(json::object& container, const KubernetesOptions& options) {
   for (const char* key : {"requests", "limits"}) object_in(resources, key);
   auto& requests = object_in(resources, "requests");
   auto& limits = object_in(resources, "limits");
-  // Without a limit the trial may use idle cores, and nothing is lost by throttling.
+  // There is no CPU limit, so that the trial may use idle cores and is not throttled.
   set_default(requests, "cpu", json::string(cpu_quantity(options.cpus)));
   if (options.memory > 0) {
     set_default(requests, "memory", json::string(fmt::to_string(options.memory)));
@@ -123,7 +123,7 @@ void add_volumes(json::object& spec, json::object& container, const KubernetesOp
               {{"name", volume_name}, {"mountPath", json::string(volume_in_workers(options))}});
   }
   if (plan.driver.empty()) return;
-  // A file that follows the annotation, so that a driver that was started anew elsewhere is found.
+  // A file that follows the annotation. By it the pod finds a driver that was restarted elsewhere.
   const auto field = fmt::format("metadata.annotations['{}']", driver_annotation);
   json::object item{{"path", "driver"}, {"fieldRef", {{"fieldPath", json::string(field)}}}};
   json::object source{{"items", json::array{std::move(item)}}};
@@ -132,8 +132,8 @@ void add_volumes(json::object& spec, json::object& container, const KubernetesOp
             {{"name", "hypertune-driver"}, {"mountPath", "/var/run/hypertune"}, {"readOnly", true}});
 }
 
-// What clouds and provisioners say on nodes that they may take back, each with the value that says so: Google (GKE),
-// Amazon (EKS), Azure (AKS), Karpenter; from their documentation of node labels.
+// Labels that clouds and provisioners set on nodes that they may take back, each with its value: Google (GKE), Amazon
+// (EKS), Azure (AKS), Karpenter; from their documentation of node labels.
 constexpr std::pair<std::string_view, std::string_view> spot_labels[] = {
     {"cloud.google.com/gke-spot", "true"},      {"cloud.google.com/gke-preemptible", "true"},
     {"eks.amazonaws.com/capacityType", "SPOT"}, {"kubernetes.azure.com/scalesetpriority", "spot"},
@@ -143,7 +143,7 @@ json::object expression(std::string_view key, std::string_view how, json::array 
   return {{"key", json::string(key)}, {"operator", json::string(how)}, {"values", std::move(values)}};
 }
 
-// Every alternative of the terms that are required must hold with it.
+// Adds the expressions to each alternative of the required terms.
 void require_of_nodes(json::object& node_affinity, const json::array& expressions, std::string_view kind) {
   if (expressions.empty()) return;
   auto& required = object_in(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
@@ -176,7 +176,8 @@ void add_spot(json::object& node_affinity, json::array& tolerations, KubernetesO
           {"preference", {{"matchExpressions", json::array{expression(label, "In", {json::string(value)})}}}}});
     return;
   }
-  // Any one label will do: an alternative each, beside what each alternative of the template asks for.
+  // Any one of the labels suffices. The terms are alternatives, so each term of the template is combined with each
+  // label.
   auto& required = object_in(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
   auto& terms = array_in(required, "nodeSelectorTerms");
   const json::array given = terms.empty() ? json::array{json::object()} : terms;
@@ -201,14 +202,14 @@ void add_placement(json::object& spec, const KubernetesOptions& options, const P
   auto& node_affinity = object_in(object_in(spec, "affinity"), "nodeAffinity");
   add_spot(node_affinity, tolerations, options.spot);
   if (!plan.avoid_nodes.empty()) {
-    json::array each;  // an expression about a node's name takes one of them
+    json::array each;  // an expression on a node's name takes only one value
     for (const auto& node : plan.avoid_nodes)
       each.emplace_back(expression("metadata.name", "NotIn", {json::string(node)}));
     require_of_nodes(node_affinity, each, "matchFields");
   }
   if (node_affinity.empty()) spec["affinity"].get_object().erase("nodeAffinity");
   if (spec["affinity"].get_object().empty()) spec.erase("affinity");
-  // By default a pod stays for five minutes on a node that does not answer. What ran there is lost to us long before.
+  // By default a pod stays for five minutes on a node that does not answer. Here it is given up much earlier.
   constexpr int seconds = 10;
   for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
     if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) {
@@ -272,10 +273,10 @@ void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan
   }
 
   auto& spec = object_in(pod, "spec");
-  spec["restartPolicy"] = "Never";  // another pod takes its place, as trials are only lost once
+  spec["restartPolicy"] = "Never";  // a new pod replaces it, so that a trial is lost only once
   set_default(spec, "terminationGracePeriodSeconds", static_cast<std::int64_t>(std::ceil(options.notice)));
-  set_default(spec, "automountServiceAccountToken", false);  // a trial needs no right in the cluster
-  set_default(spec, "enableServiceLinks", false);            // … and no variables about its services
+  set_default(spec, "automountServiceAccountToken", false);  // a trial needs no access to the cluster
+  set_default(spec, "enableServiceLinks", false);            // nor variables about its services
   if (!options.priority_class.empty()) set_default(spec, "priorityClassName", json::string(options.priority_class));
   if (!options.service_account.empty()) set_default(spec, "serviceAccountName", json::string(options.service_account));
   for (const auto& secret : options.image_pull_secrets)

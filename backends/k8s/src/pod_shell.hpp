@@ -1,4 +1,4 @@
-// Scripts in a container, by exec.
+// Runs scripts in a container, by exec.
 #pragma once
 
 #include <hypertune/k8s/client.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// The container needs a POSIX shell. Its facts are not asked for yet.
+/// The container needs a POSIX shell. The shell's facts are not filled in yet.
 inline remote::HostShell shell_of(Client client, const std::string& pod, const std::string& container,
                                   const std::stop_token& stop) {
   return {.title = fmt::format("pod '{}'", pod),

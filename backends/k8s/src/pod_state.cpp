@@ -1,4 +1,4 @@
-// What Kubernetes says of a pod, in words.
+// Translates a pod's status into a PodState.
 #include "pod_state.hpp"
 
 #include "pod_manifest.hpp"
@@ -23,7 +23,7 @@ const json::object* object_at(const json::object& object, std::string_view key) 
   const auto* value = find(object, key);
   return value != nullptr ? value->if_object() : nullptr;
 }
-// What is said by others goes into lines of ours.
+// Control characters are replaced, as the text goes into messages.
 std::string text_at(const json::object& object, std::string_view key) {
   const auto* value = find(object, key);
   const auto* found = value != nullptr ? value->if_string() : nullptr;
@@ -49,7 +49,7 @@ void each_object(const json::object& object, std::string_view key, const F& f) {
     if (const auto* one = item.if_object()) f(*one);
 }
 
-// Shortened, and without a full stop.
+// Shortened, without a full stop at the end.
 std::string one_line(std::string text, std::size_t most = 300) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
   if (text.size() > most) {
@@ -64,11 +64,11 @@ std::string with_reason(std::string_view what, const std::string& why) {
 }
 
 struct Container {
-  std::string waiting, message;  // why it waits, or ended
+  std::string waiting, message;  // why it waits or ended
   bool running = false;
   std::optional<std::int64_t> exit_code;
   std::int64_t signal = 0;
-  std::string ended;  // the reason of its end
+  std::string ended;  // why it ended
 };
 
 Container container_state(const json::object& status, const std::string& name) {
@@ -145,7 +145,7 @@ void say_waiting(PodState& state, const json::object& spec, const json::object& 
     if (text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False") return;
     state.reason = text_at(condition, "reason");
     auto message = text_at(condition, "message");
-    // What the scheduler tried beside says nothing new.
+    // The scheduler's further attempts are of no interest.
     for (const char* attempt : {". preemption: ", ". no new claims to deallocate"})
       if (const auto at = message.find(attempt); at != std::string::npos) message.resize(at);
     state.sentence = with_reason("waits for a node", one_line(message.empty() ? state.reason : message));
@@ -206,7 +206,7 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
     state.grace = std::clamp<std::int64_t>(number_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 30);
     if (state.phase != PodState::Phase::ended || state.sentence == "has ended") state.sentence = "is being deleted";
   }
-  // Such a pod may end as Succeeded: only this condition tells.
+  // Such a pod may end as Succeeded; only this condition shows the disruption.
   each_object(status, "conditions", [&](const json::object& condition) {
     if (text_at(condition, "type") != "DisruptionTarget" || text_at(condition, "status") != "True") return;
     state.leaving = state.disrupted = true;

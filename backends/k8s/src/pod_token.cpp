@@ -1,4 +1,4 @@
-// The token of an experiment's workers.
+// Stores the token of an experiment's workers.
 #include "pod_token.hpp"
 
 #include "base64.hpp"

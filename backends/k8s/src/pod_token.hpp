@@ -1,4 +1,4 @@
-// PodToken: what workers show to their driver, in a Secret of the cluster.
+// PodToken: the token that workers present to their driver, in a Secret of the cluster.
 #pragma once
 
 #include "pod_manifest.hpp"
@@ -11,8 +11,8 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// The token in the Secret of this name, under the key "token"; makes both where they are not there. A driver that was
-/// started again so finds the one that its pods know.
+/// The token in the Secret of this name, under the key "token"; creates both if they do not exist. So a restarted
+/// driver uses the token that its pods have.
 Secret pod_token(Client client, const std::string& name, const std::string& experiment, const Owner& owner,
                  const std::stop_token& stop = {});
 

@@ -12,7 +12,7 @@
 namespace hypertune::inline v0::k8s::detail {
 
 namespace {
-/// Shorter than servers and what is between keep them.
+/// Seconds; shorter than servers and proxies keep idle connections open.
 constexpr double longest_idle = 30;
 }  // namespace
 
@@ -22,7 +22,7 @@ asio::awaitable<Pool::Place> Pool::enter() {
     error_code woken;
     co_await free_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
     if (cancellation.cancelled() != asio::cancellation_type::none) {
-      free_.cancel_one();  // the place may have been meant for this one
+      free_.cancel_one();  // the wake-up may have been meant for this waiter: pass it on
       throw_cancelled();
     }
   }

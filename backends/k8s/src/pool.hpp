@@ -17,7 +17,7 @@ class Pool {
   Pool(asio::io_context& io, ServerDialer& dialer, std::size_t most)
       : dialer_(dialer), free_(io, asio::steady_timer::time_point::max()), most_(most) {}
 
-  /// One of the places, given back at the end of its life.
+  /// One of the limited places, given back by the destructor.
   class Place {
    public:
     explicit Place(Pool& pool) : pool_(&pool) {}
@@ -34,11 +34,11 @@ class Pool {
     std::shared_ptr<Wire> wire;
   };
 
-  /// Waits for a place, in turn; throws if it is cancelled.
+  /// Waits for its turn to get a place; throws if it is cancelled.
   asio::awaitable<Place> enter();
-  /// An open connection, or a new one.
+  /// An idle connection, or a new one.
   asio::awaitable<Dialed> connection(const Credential& credential, double seconds);
-  /// It can be used again.
+  /// Returns a connection that can be used again.
   void keep(std::shared_ptr<Wire> wire);
   void clear() { idle_.clear(); }
 
@@ -46,7 +46,7 @@ class Pool {
   void leave();
 
   ServerDialer& dialer_;
-  asio::steady_timer free_;  // never expires; cancel_one() lets one in
+  asio::steady_timer free_;  // never expires; cancel_one() wakes one waiter
   std::size_t most_, used_ = 0;
   std::vector<std::shared_ptr<Wire>> idle_;  // the newest at the end
 };

@@ -1,4 +1,4 @@
-// Whether the account may do what is needed.
+// Checks the account's permissions.
 #include "preflight.hpp"
 
 #include <hypertune/error.hpp>
@@ -32,7 +32,7 @@ bool is_allowed(Client client, const Permission& permission, const std::stop_tok
                                  .path = api_path({"apis", "authorization.k8s.io", "v1", "selfsubjectaccessreviews"}),
                                  .body = json::serialize(review),
                                  .deadline = 30,
-                                 .named = true},  // it makes no object: it can be asked again
+                                 .named = true},  // it makes no object, so it can be repeated
                                 stop)
                           .json();
   boost::system::error_code error;

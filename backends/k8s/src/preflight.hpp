@@ -1,4 +1,4 @@
-// Preflight: whether the account may do what is needed, before anything is begun.
+// Preflight: checks the account's permissions before anything is begun.
 #pragma once
 
 #include <hypertune/k8s/client.hpp>
@@ -18,15 +18,15 @@ struct Permission {
   bool operator==(const Permission&) const = default;
 };
 
-/// Those of `needed` that the API server does not allow, in their order; it is asked for each.
+/// The permissions in `needed` that the API server does not grant, in their order; makes one call for each.
 std::vector<Permission> missing_permissions(const Client& client, const std::vector<Permission>& needed,
                                             const std::stop_token& stop = {});
 
-/// Error of kind `usage` that names each and the rule of a Role to add. Nothing if none is missing.
+/// Throws an Error of kind `usage` that names each missing permission, and the rule of a Role to add.
 void require_permissions(const Client& client, const std::vector<Permission>& needed, const std::stop_token& stop = {});
 
-/// The rules of a Role that allow these, as YAML in one line each: "{apiGroups: [""], resources: [pods], verbs:
-/// [create, get]}".
+/// The rules of a Role that grant these permissions, each as YAML in one line: "{apiGroups: [""], resources: [pods],
+/// verbs: [create, get]}".
 std::vector<std::string> role_rules(const std::vector<Permission>& permissions);
 
 }  // namespace hypertune::inline v0::k8s

@@ -1,4 +1,4 @@
-// RequestText: a request of HTTP as bytes.
+// RequestText: an HTTP request as bytes.
 #pragma once
 
 #include <string>
@@ -17,10 +17,10 @@ struct RequestText {
   std::string body = {};
 };
 
-/// Error of kind `input` where a header has a character that none may have; its value is not told.
+/// Error of kind `input` if a header has an invalid character; the message does not contain its value.
 std::string to_bytes(RequestText what, const Headers& more);
 
-/// Throws as above.
+/// Throws the same Error.
 void check_header(const std::string& name, const std::string& value);
 
 }  // namespace hypertune::inline v0::k8s::detail

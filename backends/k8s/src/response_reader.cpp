@@ -17,7 +17,7 @@ namespace http = beast::http;
 
 namespace {
 
-/// A body that is handed on as it comes.
+/// A body that is passed on as it arrives.
 struct HandedOn {
   struct value_type {
     ResponseReader::Take take;
@@ -48,7 +48,7 @@ struct HandedOn {
 
 struct ResponseReader::State {
   http::response_parser<HandedOn> parser;
-  std::string waiting;  // of the headers, until they are complete
+  std::string waiting;  // incomplete headers
   bool begun = false;
 };
 

@@ -1,4 +1,4 @@
-// Retry: what follows an attempt of a call. No clock and no I/O.
+// Retry: decides what to do after an attempt of a call. No clock and no I/O.
 #pragma once
 
 #include "back_off.hpp"
@@ -11,36 +11,36 @@
 
 namespace hypertune::inline v0::k8s::detail {
 
-/// How one attempt went.
+/// The result of one attempt.
 struct Outcome {
   enum class Kind : std::uint8_t {
-    answered,    ///< `status` says how
-    unsent,      ///< no connection was made: it was not performed
-    lost,        ///< nobody knows whether it was performed
+    answered,    ///< see `status`
+    unsent,      ///< no connection was made, so the call was not performed
+    lost,        ///< it is unknown whether the call was performed
     impossible,  ///< what another attempt will not change: a certificate that is not trusted, an answer that is too
                  ///< long
   };
   Kind kind = Kind::unsent;
   int status = 0;
   std::optional<double> retry_after = {};  ///< seconds, as the server says
-  std::string trouble = {};                ///< one line, of all but `answered`
+  std::string trouble = {};                ///< one line, unless `answered`
 };
 
-/// Decides, for one call.
+/// Decides for one call.
 class Retry {
  public:
   struct Decision {
     enum class Kind : std::uint8_t {
-      done,     ///< what came is the answer, success or not
-      again,    ///< after `pause` seconds
-      renew,    ///< at once, with credentials that are fetched anew
-      existed,  ///< the object that was to be made is there already, as this call's name says it is its own
+      done,     ///< return the outcome, success or not
+      again,    ///< try again after `pause` seconds
+      renew,    ///< try again at once with renewed credentials
+      existed,  ///< the object exists already, and by its name it is the one that this call makes
     };
     Kind kind = Kind::done;
     double pause = 0;
   };
 
-  /// `until`: when the call must have ended; of the same clock as `now` below.
+  /// `until`: when the call must have ended, on the clock of `now` below.
   Retry(Method method, bool named, double until, double max_pause)
       : repeatable_(method != Method::post && method != Method::patch),
         named_(named && method == Method::post),
@@ -48,7 +48,7 @@ class Retry {
         max_pause_(max_pause),
         back_off_(0.1, max_pause) {}
 
-  /// `already_exists`: the reason of a 409. `uniform`: from [0, 1).
+  /// `already_exists`: the reason of a 409. `uniform`: a random number from [0, 1).
   Decision after(const Outcome& outcome, bool already_exists, double now, double uniform) {
     using enum Decision::Kind;
     if (outcome.kind == Outcome::Kind::impossible) return {};
@@ -63,7 +63,7 @@ class Retry {
     }
     if (outcome.kind == Outcome::Kind::lost && !repeatable_ && !named_) return {};
     double pause = back_off_.pause(uniform);
-    // Not all at the second that the server names.
+    // Add jitter: not all clients should come at the time that the server names.
     if (outcome.retry_after) pause = std::min(*outcome.retry_after, max_pause_) + pause * 0.5;
     if (now + pause >= until_) return {};
     return {.kind = again, .pause = pause};

@@ -29,7 +29,7 @@ std::chrono::steady_clock::duration duration_of(double seconds) {
       std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8)));
 }
 
-/// A peer that is gone without a word is noticed within a minute, in streams that say nothing as well.
+/// TCP options by which a vanished peer is noticed within a minute, also on idle streams.
 void configure(asio::ip::tcp::socket& socket) {
   const auto set = [fd = socket.native_handle()](int level, int name, int value) {
     ::setsockopt(fd, level, name, &value, sizeof value);
@@ -78,7 +78,7 @@ asio::awaitable<ServerDialer::Endpoints> ServerDialer::resolve(const Url& where,
     endpoints.emplace_back(address, where.port);
     co_return endpoints;
   }
-  // A look-up cannot be ended: it is left to itself, with what it needs.
+  // A name look-up cannot be cancelled. It is abandoned, and owns what it needs.
   const auto state = std::make_shared<State>(io_);
   state->done.expires_after(duration_of(seconds));
   state->resolver.async_resolve(where.host, std::to_string(where.port), asio::ip::resolver_base::numeric_service,
@@ -205,7 +205,7 @@ asio::awaitable<std::string> exchange(Wire& wire, const std::string& bytes, Resp
     const std::size_t used = size > 0 ? reader.feed({buffer.get(), size}) : 0;
     if (headed && !before && reader.headed()) headed();
     if (used < size) {
-      wire.close();  // what follows was not asked for
+      wire.close();  // data after the answer was not asked for
       break;
     }
     if (!error) continue;

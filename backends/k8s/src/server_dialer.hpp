@@ -1,4 +1,4 @@
-// ServerDialer: connections to the API server, directly or by a proxy, with TLS.
+// ServerDialer: connections to the API server, directly or through a proxy, with TLS.
 #pragma once
 
 #include "retry.hpp"
@@ -23,13 +23,13 @@ struct Dialed {
 /// Used on the io_context's one thread.
 class ServerDialer {
  public:
-  /// Error of kind `input` for a server or proxy that is no URL.
+  /// Error of kind `input` if the server or the proxy is not a valid URL.
   ServerDialer(asio::io_context& io, const Access& access);
 
   const Url& url() const { return url_; }
   bool uses_tls() const { return url_.scheme == "https"; }
 
-  /// Throws only if it is cancelled. `tls` null: without.
+  /// Throws only if it is cancelled. `tls` null: no TLS.
   asio::awaitable<Dialed> dial(std::shared_ptr<TlsContext> tls, double seconds);
 
  private:
@@ -45,13 +45,13 @@ class ServerDialer {
 
 inline const std::function<void()> nothing;
 
-/// Sends a request and reads until its answer is complete, the connection ends, or the wire expires. Empty: the answer
-/// is complete; else one line. Throws if it is cancelled, and what the reader throws. `headed` is called when the
-/// answer's headers have come.
+/// Sends a request and reads until its answer is complete, the connection ends, or the wire expires. Returns empty if
+/// the answer is complete, else one line. Throws if it is cancelled, and what the reader throws. `headed` is called
+/// when the headers of the answer are complete.
 asio::awaitable<std::string> exchange(Wire& wire, const std::string& bytes, class ResponseReader& reader,
                                       const std::function<void()>& headed = nothing);
 
-/// Throws what a cancelled operation throws.
+/// Throws the exception of a cancelled operation.
 [[noreturn]] void throw_cancelled();
 /// Waits; throws if it is cancelled.
 asio::awaitable<void> sleep_for(asio::io_context& io, double seconds);

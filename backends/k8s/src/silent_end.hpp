@@ -1,4 +1,4 @@
-// Whether a stream had ended when it was given up.
+// Detects streams that went silent without ending.
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
@@ -14,8 +14,8 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// Calls `silent` when the stream is given up, and does not end within the grace that its end is given: whoever is at
-/// its other end does not answer.
+/// Calls `silent` if the stream is given up and then does not end within the grace period: the other end does not
+/// answer.
 inline remote::AgentStream watch_for_silence(remote::AgentStream stream, std::function<void()> silent) {
   const auto from = std::make_shared<remote::Descriptor>(::dup(stream.from.get()));
   auto carrier = std::make_shared<remote::StreamCarrier>(std::move(stream.carrier));

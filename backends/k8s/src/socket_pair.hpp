@@ -1,4 +1,4 @@
-// Two sockets that are connected to each other.
+// A pair of connected sockets.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// Close-on-exec. Error of kind `io` where there can be no more.
+/// Close-on-exec. Error of kind `io` if no more can be made.
 inline std::pair<hypertune::detail::Descriptor, hypertune::detail::Descriptor> make_socket_pair() {
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)

@@ -89,7 +89,7 @@ ApiError api_error(int status, std::string_view body, std::string_view doing, st
   if (object != nullptr && text_in(*object, "kind") == "Status") {
     reason = text_in(*object, "reason");
     message = one_line(without_queries(text_in(*object, "message")), 2000);
-  } else if (body.size() <= 2000) {  // a proxy's page says nothing
+  } else if (body.size() <= 2000) {  // longer text is a proxy's HTML page
     message = one_line(body);
   }
   if (message.empty()) message = fmt::format("the API server answered HTTP {}", status);
