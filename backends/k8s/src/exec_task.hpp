@@ -25,7 +25,7 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
  public:
   struct Wanted {
     bool in = true;
-    bool must_end_input = false;  ///< must see the end of its input, which old API servers cannot send
+    bool must_end_input = false;  ///< its input must end, which old API servers cannot convey
     bool explain = false;         ///< the last line on err says how it ended
     bool terminal = false;        ///< it has a terminal, sized by resize(); nothing comes on err
   };
