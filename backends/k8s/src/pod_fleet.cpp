@@ -176,8 +176,8 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
     }
     if (state->phase == PodState::Phase::running) return *state;
     if (std::exchange(made, state->name) != state->name && chosen) chosen(made);
-    // Better a node that may be dead than none: where it is, that is soon known. Whether nodes are still avoided does
-    // not matter: the pod has what was so when it was made.
+    // A node that may be dead is better than none, and if it is dead, that will soon be known. Whether nodes are
+    // avoided now does not matter: the pod keeps the exclusions that it was made with.
     constexpr Seconds picky_for = 5;
     if (state->reason == "Unschedulable" && state->avoids && steady_seconds() - since_made > picky_for) {
       ledger_.forgive();
@@ -211,7 +211,7 @@ std::optional<DialError> PodFleet::own_end(const std::string& pod, const std::st
   return end_error(state, stop);
 }
 
-// Read once: a pod that has ended is deleted soon, and its log with it.
+// Cached, because a pod that has ended is deleted soon, and its log with it.
 std::string PodFleet::last_words(const std::string& pod, const std::stop_token& stop) {
   const std::lock_guard lock(words_mutex_);
   if (const auto known = words_.find(pod); known != words_.end()) return known->second;
@@ -250,7 +250,7 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
         throw DialError(lasts ? FailureClass::permanent : FailureClass::transient,
                         fmt::format("no pod can be made: {}", error.what()), error.code());
       }
-      // Quota is free again when others end.
+      // Quota becomes free when other pods end.
       std::unique_lock lock(mutex_);
       waiting_[worker] = {worker, "Quota", fmt::format("waits for quota ({})", error.what()), false};
       pause(lock, stop, wait);
@@ -274,7 +274,7 @@ void PodFleet::release(const std::string& worker) {
   ledger_.release(worker);
   if (!options_.reuse) ledger_.discard_all_of(worker);
   ++changes_;
-  changed_.notify_all();  // who still waits for a pod of it waits no longer
+  changed_.notify_all();  // ends an acquire() that waits for a pod of this worker
 }
 
 std::vector<PodFleet::Waiting> PodFleet::waiting() const {
@@ -304,7 +304,7 @@ void PodFleet::remove_pod(const std::string& pod, const std::stop_token& stop) {
   }
 }
 
-// Its keeper has the annotation as a file, and looks at that again and again.
+// The pod's keeper has the annotation as a file, and reads it again and again.
 void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) {
   const boost::json::object annotations{{driver_annotation, boost::json::string(plan_.driver)}};
   const boost::json::object change{{"metadata", {{"annotations", annotations}}}};
@@ -340,8 +340,8 @@ std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
     for (const auto& pod : ended) last_words(pod, stop);
     for (const auto& pod : extra) remove_pod(pod, stop);
     keep_owner(stop);
-    if (some) owner(stop);     // also of those that were taken up, whose driver was killed
-  } catch (const ApiError&) {  // it is tried again; that the server does not answer is told by the watch
+    if (some) owner(stop);     // also owns pods taken over from a killed driver
+  } catch (const ApiError&) {  // tried again later; the watch reports a server that does not answer
   }
   return leaving;
 }
@@ -353,8 +353,8 @@ void PodFleet::finish() {
     left = ledger_.all();
   }
   std::string trouble;
-  // Before their owner: what is on its way out already costs garbage collection no calls. It takes those along that are
-  // left then, but not those that an earlier owner had.
+  // Delete the pods before their owner: then garbage collection makes no calls for them. It deletes pods that are left,
+  // but not those of an earlier owner.
   constexpr Seconds longest = 30;
   const Seconds until = steady_seconds() + longest;
   for (const auto& pod : left) {
@@ -366,7 +366,7 @@ void PodFleet::finish() {
   }
   try {
     const std::lock_guard lock(owner_mutex_);
-    // A driver that was killed has left one behind, also where this one needed none.
+    // A driver that was killed may have left an owner Job, even if this one has not needed any.
     if (!owner_job_ && !plan_.owner && !without_owner_)
       owner_job_.emplace(client_, plan_.name + "-owner", plan_.experiment, "none");
     if (owner_job_) {
