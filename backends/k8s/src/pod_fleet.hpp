@@ -25,8 +25,8 @@
 namespace hypertune::inline v0::k8s {
 
 struct FleetPlan {
-  std::string name;        ///< prefix of the objects' names
-  std::string experiment;  ///< value of the label: the same in each run of this experiment, and in no other experiment
+  std::string name;                      ///< prefix of the objects' names
+  std::string experiment;                ///< label value: the same in each run of the experiment, unlike any other's
   std::vector<std::string> command;      ///< of the container; empty: the image's
   std::optional<Owner> owner = {};       ///< empty: an OwnerJob
   std::string driver = {}, secret = {};  ///< see PodPlan

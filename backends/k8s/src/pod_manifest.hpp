@@ -47,8 +47,8 @@ struct PodPlan {
 /// worker needs (labels, owner, restart policy, command). Error of kind `input` or `usage` for an invalid `pod`.
 boost::json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan);
 
-/// Options that make no sense, a `pod` among them: said before anything is asked of a cluster. A pod that came as a map
-/// of a file was judged there, by the same check_pod(), with its line in the file.
+/// Throws an Error for options that make no sense, or an invalid `pod`, before the cluster is asked anything. A `pod`
+/// that is a map in a configuration file was already checked there, by the same check_pod(), with its line in the file.
 void check_workers(const KubernetesOptions& options);
 
 /// The name of the container in which the worker runs: the template's `worker`, or its first one, or container_name.
