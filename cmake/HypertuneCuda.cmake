@@ -1,5 +1,5 @@
-# CUDA, where it is found; everything else is built without it. nvcc in PATH, CUDACXX or CMAKE_CUDA_COMPILER say where;
-# `scripts/setup-cuda DIR` brings one. NCCL_ROOT says where NCCL is, if not beside it.
+# CUDA, if it is found; without it, the rest is built. nvcc is found by PATH, CUDACXX or CMAKE_CUDA_COMPILER;
+# `scripts/setup-cuda DIR` downloads a toolkit. NCCL_ROOT is where NCCL is, if it is not in the toolkit.
 option(HYPERTUNE_CUDA "Build what needs CUDA where a toolkit is found" ON)
 
 if(HYPERTUNE_CUDA)
@@ -7,7 +7,7 @@ if(HYPERTUNE_CUDA)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 90)   # or all-major, native, "80;90", as CMake has it
+      set(CMAKE_CUDA_ARCHITECTURES 90)   # or all-major, native, "80;90": see the CMake manual
     endif()
     enable_language(CUDA)
   endif()
@@ -17,12 +17,13 @@ if(NOT CUDAToolkit_FOUND)
   return()
 endif()
 
-# The runtime and cuBLAS: host code needs no nvcc. Statically, as nvcc links the runtime: two of it would not agree.
+# The runtime and cuBLAS for host code, which needs no nvcc. Static, like the runtime that nvcc links: two copies would
+# conflict.
 add_library(hypertune_cuda INTERFACE)
 target_link_libraries(hypertune_cuda INTERFACE CUDA::cudart_static CUDA::cublas)
-# CMake 3.25 knows no CUDA20.
+# CMake 3.25 does not know CUDA20.
 target_compile_options(hypertune_cuda INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
-# It takes the toolkit's folder for one where libraries are found anyway, and sets no path to it in a program.
+# CMake takes the toolkit's folder for an implicit library folder, and sets no rpath for it.
 target_link_options(hypertune_cuda INTERFACE LINKER:-rpath,${CUDAToolkit_LIBRARY_DIR})
 
 find_path(HYPERTUNE_NCCL_INCLUDE nccl.h HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)

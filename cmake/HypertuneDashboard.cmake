@@ -1,5 +1,5 @@
-# hypertune::dashboard: the page of experiments over HTTP. Compiled, so that Beast stays out of whoever uses it.
-# The page's files are compressed and put into the library by the assembler.
+# hypertune::dashboard: the web page of experiments, over HTTP. Compiled, so that users do not include Beast. The page's
+# files are compressed and embedded in the library by the assembler.
 find_program(HYPERTUNE_GZIP gzip)
 mark_as_advanced(HYPERTUNE_GZIP)
 if(NOT HYPERTUNE_GZIP)
@@ -50,7 +50,7 @@ add_library(hypertune::dashboard ALIAS hypertune_dashboard)
 set_target_properties(hypertune_dashboard PROPERTIES EXPORT_NAME dashboard POSITION_INDEPENDENT_CODE ON)
 target_include_directories(hypertune_dashboard PRIVATE ${hypertune_root}/src/dashboard)
 target_link_libraries(hypertune_dashboard PUBLIC hypertune_compiled)
-if(TARGET hypertune_transfer)   # certificates and tokens are transfer's
+if(TARGET hypertune_transfer)   # certificates and tokens come from transfer
   target_link_libraries(hypertune_dashboard PRIVATE hypertune_transfer OpenSSL::SSL OpenSSL::Crypto)
   target_compile_definitions(hypertune_dashboard PRIVATE HYPERTUNE_DASHBOARD_TLS)
 endif()

@@ -15,7 +15,7 @@ install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/c
 
 set(libraries hypertune hypertune_compiled hypertune_local hypertune_conformance hypertune_boost_json hypertune_remote
   hypertune_ssh hypertune_slurm hypertune_train hypertune_mlflow hypertune_import)
-if(TARGET hypertune_transfer)   # hypertune_remote needs it then
+if(TARGET hypertune_transfer)   # if it exists, hypertune_remote needs it
   list(APPEND libraries hypertune_transfer)
   set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
   set(HYPERTUNE_HAS_TRANSFER ON)
@@ -33,7 +33,7 @@ install(TARGETS ${libraries} EXPORT hypertune
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
   COMPONENT development)
-if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp still gets the rest
+if(TARGET hypertune_yaml)   # a separate file, so that a consumer without yaml-cpp still gets the other targets
   set(yaml_libraries hypertune_yaml_compiled hypertune_machines hypertune_cluster)
   if(TARGET hypertune_k8s)
     list(APPEND yaml_libraries hypertune_k8s)
@@ -45,7 +45,7 @@ if(TARGET hypertune_yaml)   # in a file of its own: a consumer without yaml-cpp 
     COMPONENT development)
 endif()
 
-if(TARGET hypertune_train_cuda)   # likewise, without a CUDA toolkit
+if(TARGET hypertune_train_cuda)   # a separate file for the same reason: consumers without a CUDA toolkit
   set_target_properties(hypertune_train_cuda PROPERTIES EXCLUDE_FROM_ALL OFF)
   install(TARGETS hypertune_train_cuda EXPORT hypertune_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   install(EXPORT hypertune_cuda NAMESPACE hypertune:: FILE hypertuneCudaTargets.cmake DESTINATION ${package_dir}
@@ -55,7 +55,7 @@ endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake
-  COMPATIBILITY SameMinorVersion)   # of this architecture: there are archives
+  COMPATIBILITY SameMinorVersion)   # and architecture, because there are static libraries
 install(FILES ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake ${PROJECT_BINARY_DIR}/hypertuneConfigVersion.cmake
   ${PROJECT_SOURCE_DIR}/cmake/HypertuneXxHash.cmake
   DESTINATION ${package_dir} COMPONENT development)

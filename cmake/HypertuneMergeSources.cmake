@@ -1,5 +1,6 @@
-# cmake -Dmerged=OUT.cpp "-Dfiles=A.cpp;B.cpp" -P this: a file that is all of them. What they include comes first, outside
-# of the namespaces that they get; their own includes then do nothing, as every header is guarded.
+# cmake -Dmerged=OUT.cpp "-Dfiles=A.cpp;B.cpp" -P this: writes a file that includes all of them, each in a namespace of
+# its own. The headers that they include come first, outside of the namespaces; header guards make the later includes
+# empty.
 set(includes)
 set(bodies)
 set(number 0)
@@ -12,7 +13,7 @@ foreach(file ${files})
         set(line "#include \"${folder}/${CMAKE_MATCH_1}\"")
       endif()
     endif()
-    # Where a file includes it only if it is there, so it is here; where it must be there, the file itself says so.
+    # Included only if it exists, because the file itself may do so. If it must exist, the file's own #include fails.
     string(REGEX REPLACE "#include +([<\"][^>\"]+[>\"]).*" "\\1" header "${line}")
     list(APPEND includes "#if __has_include(${header})\n#include ${header}\n#endif")
   endforeach()

@@ -1,5 +1,5 @@
-# hypertune plot: charts of the page as SVG without a browser. QuickJS is C, and for the command alone: what consumers of the
-# package build needs no C compiler.
+# hypertune plot: renders the page's charts as SVG without a browser. QuickJS is C and only used by the command;
+# consumers of the package need no C compiler.
 if(NOT TARGET hypertune_dashboard)
   return()
 endif()
@@ -14,7 +14,7 @@ enable_language(C)
 set(hypertune_quickjs ${PROJECT_SOURCE_DIR}/src/plot/vendor/quickjs)
 add_library(hypertune_quickjs STATIC EXCLUDE_FROM_ALL ${hypertune_quickjs}/quickjs.c ${hypertune_quickjs}/libregexp.c
   ${hypertune_quickjs}/libunicode.c ${hypertune_quickjs}/dtoa.c)
-# Others' code: its warnings are theirs. Its own README says why -O1.
+# Third-party code: its warnings are ignored. Its own README says why -O1.
 target_compile_options(hypertune_quickjs PRIVATE -w -O1 -fwrapv)
 target_compile_definitions(hypertune_quickjs PRIVATE _GNU_SOURCE NDEBUG)
 set_target_properties(hypertune_quickjs PROPERTIES C_STANDARD 11 C_EXTENSIONS ON POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)

@@ -1,34 +1,36 @@
-# HYPERTUNE_QUICK_BUILD: for who builds everything once, such as scripts/test on a fresh machine. Most of the time goes
+# HYPERTUNE_QUICK_BUILD: for building everything once, as scripts/test does on a fresh machine. Most of the time goes
 # into parsing the same headers and instantiating the same templates in each file, so several files are compiled as one,
-# and linked by mold where it is installed. A change then compiles more than it would without: leave it off where you edit.
+# and linked by mold if it is installed. After a change more has to be compiled again: leave it off during development.
 option(HYPERTUNE_QUICK_BUILD "Compile several files as one: quicker in all, slower after a change" OFF)
 
 set(hypertune_merge_script ${CMAKE_CURRENT_LIST_DIR}/HypertuneMergeSources.cmake)
-set(hypertune_merged_size 110000)   # tests of so many bytes take about 30 s and 2 GiB together
+set(hypertune_merged_size 110000)   # tests with this many bytes take about 30 s and 2 GiB together
 
 if(HYPERTUNE_QUICK_BUILD)
-  # A field whose type is from an anonymous namespace is a mistake in a header, which is what a merged file looks like.
+  # The warning is about a field whose type is from an anonymous namespace in an included file. Merged files are
+  # included.
   add_compile_options($<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-subobject-linkage>)
-  # g++ looks for memory that it no longer needs from 128 MiB on, again and again: a tenth of its time.
+  # By default g++ collects garbage again and again once it uses 128 MiB: a tenth of its time.
   add_compile_options("$<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:SHELL:--param ggc-min-heapsize=1000000>")
   find_program(HYPERTUNE_MOLD mold)
   mark_as_advanced(HYPERTUNE_MOLD)
   if(HYPERTUNE_MOLD)
-    # Without the second one mold 1.10 (Debian 12) may put a thread's variables a few bytes before the page with which what
-    # is read-only after relocation begins. Such a program does not start: "cannot apply additional memory protection".
+    # Without separate-code, mold 1.10 (Debian 12) may place a thread-local section a few bytes before the page where
+    # the RELRO data begins. Such a program does not start: "cannot apply additional memory protection".
     add_link_options(-fuse-ld=mold LINKER:-z,separate-code)
   endif()
 endif()
 
-# hypertune_merge_library(TARGET COUNT): its files are compiled COUNT at a time. They name nothing twice.
+# hypertune_merge_library(TARGET COUNT): compiles its files in batches of COUNT. Their names must not collide.
 function(hypertune_merge_library target count)
   if(HYPERTUNE_QUICK_BUILD AND TARGET ${target})
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${count})
   endif()
 endfunction()
 
-# hypertune_test_sources(TARGET FILES...): adds the tests, merged in a quick build. Each is in a namespace of its own there,
-# as every test has its own `Config`. What a namespace would change (macros, extern "C", named namespaces) stays alone.
+# hypertune_test_sources(TARGET FILES...): adds the tests, merged in a quick build. There each is in a namespace of its
+# own, because every test has its own `Config`. A test that a namespace would change (macros, extern "C", named
+# namespaces) is compiled alone.
 function(hypertune_test_sources target)
   if(NOT HYPERTUNE_QUICK_BUILD)
     target_sources(${target} PRIVATE ${ARGN})

@@ -1,7 +1,7 @@
-# The library's targets. Those without sources are headers only; what it links is what its headers include, no more.
+# The library's targets. INTERFACE targets are header-only; they link exactly the libraries that their headers include.
 include(GNUInstallDirs)
 
-# What is found here is linked by targets that a parent project uses: its imported targets must be visible there too.
+# A parent project links these targets: the imported targets that they use must be visible there too.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 
 find_package(Threads REQUIRED)
@@ -13,7 +13,7 @@ if(NOT TARGET hypertune::xxhash)
   message(FATAL_ERROR "hypertune: ${hypertune_xxhash_missing}")
 endif()
 find_package(yaml-cpp QUIET)
-if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)   # 0.7 calls its target yaml-cpp
+if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)   # version 0.7 calls its target yaml-cpp
   add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED GLOBAL)
   target_link_libraries(yaml-cpp::yaml-cpp INTERFACE yaml-cpp)
 endif()
@@ -29,8 +29,8 @@ target_include_directories(hypertune INTERFACE
 target_compile_features(hypertune INTERFACE cxx_std_20)
 target_link_libraries(hypertune INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 hypertune::xxhash Threads::Threads)
 
-# The parts of the core that no template argument reaches, compiled once: linking this as well takes more than half off
-# the time that a file which tunes needs to compile. Built only where something links it.
+# The non-template parts of the core, compiled once. Linking this too more than halves the compile time of a file that
+# tunes. Built only if something links it.
 file(GLOB hypertune_sources CONFIGURE_DEPENDS ${hypertune_root}/src/*.cpp)
 add_library(hypertune_compiled STATIC EXCLUDE_FROM_ALL ${hypertune_sources})
 add_library(hypertune::compiled ALIAS hypertune_compiled)
@@ -39,8 +39,8 @@ target_compile_definitions(hypertune_compiled PUBLIC HYPERTUNE_COMPILED)
 target_include_directories(hypertune_compiled PRIVATE ${hypertune_root}/backends/local/include)
 target_link_libraries(hypertune_compiled PUBLIC hypertune)
 
-# Trials in processes of their own on this machine, and trials that are external commands. With hypertune::compiled its
-# definitions are in that library, so that who links both compiles none of them.
+# Trials in processes of their own on this machine, and trials that are external commands. hypertune::compiled contains
+# their definitions; a target that links both compiles none of them.
 add_library(hypertune_local INTERFACE)
 add_library(hypertune::local ALIAS hypertune_local)
 set_target_properties(hypertune_local PROPERTIES EXPORT_NAME local)
@@ -49,7 +49,7 @@ target_include_directories(hypertune_local INTERFACE
 target_link_libraries(hypertune_local INTERFACE hypertune)
 
 # The conformance suites of CONTRIBUTING.md, as <hypertune/conformance/NAME.hpp>: for searchers, schedulers and
-# executors of your own. Link Catch2, 2.13 or 3, as well.
+# executors of your own. Link Catch2 (2.13 or 3) as well.
 set(HYPERTUNE_CONFORMANCE searcher_conformance scheduler_conformance executor_conformance
   executor_trials scripted_trial scripted_tuner spaces temporary_directory test)
 set(conformance_headers ${CMAKE_CURRENT_BINARY_DIR}/conformance)
@@ -63,8 +63,9 @@ set_target_properties(hypertune_conformance PROPERTIES EXPORT_NAME conformance)
 target_include_directories(hypertune_conformance INTERFACE $<BUILD_INTERFACE:${conformance_headers}>)
 target_link_libraries(hypertune_conformance INTERFACE hypertune)
 
-# Boost.JSON's definitions, for what is compiled here. Apart from all else and weak: in a program that has Boost.JSON's
-# by other means (its own boost/json/src.hpp, or the library), those are taken, whatever the order of linking.
+# Boost.JSON's definitions, for the compiled libraries. A separate library with weak symbols: if a program gets
+# Boost.JSON in another way (its own boost/json/src.hpp, or the library), those symbols are used, in any order of
+# linking.
 add_library(hypertune_boost_json STATIC EXCLUDE_FROM_ALL ${hypertune_root}/src/boost_json/boost_json.cpp)
 add_library(hypertune::boost_json ALIAS hypertune_boost_json)
 set_target_properties(hypertune_boost_json PROPERTIES EXPORT_NAME boost_json POSITION_INDEPENDENT_CODE ON)
@@ -75,7 +76,7 @@ if(CMAKE_OBJCOPY)
     COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
 endif()
 
-# Reports and trials as Arrow files. Compiled, so that FlatBuffers (headers alone) stays out of whoever uses it.
+# Reports and trials as Arrow files. Compiled, so that users do not include FlatBuffers (header-only).
 find_path(HYPERTUNE_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h)
 mark_as_advanced(HYPERTUNE_FLATBUFFERS_INCLUDE)
 if(HYPERTUNE_FLATBUFFERS_INCLUDE)
@@ -89,8 +90,8 @@ else()
   message(STATUS "hypertune: without FlatBuffers (libflatbuffers-dev) there is no hypertune::arrow")
 endif()
 
-# hypertune_backend(NAME LIBRARIES...): backends/NAME, compiled, so that Asio stays out of whoever uses it. Built only where
-# something links it.
+# hypertune_backend(NAME LIBRARIES...): adds backends/NAME as a compiled library, so that users do not include Asio.
+# Built only if something links it.
 function(hypertune_backend name)
   file(GLOB sources CONFIGURE_DEPENDS ${hypertune_root}/backends/${name}/src/*.cpp)
   add_library(hypertune_${name} STATIC EXCLUDE_FROM_ALL ${sources})
@@ -100,9 +101,9 @@ function(hypertune_backend name)
   target_link_libraries(hypertune_${name} PUBLIC ${ARGN})
 endfunction()
 
-hypertune_backend(remote hypertune_compiled hypertune_local hypertune_boost_json)   # whatever carries the streams to agents
-hypertune_backend(ssh hypertune_remote)     # the user's own OpenSSH client
-hypertune_backend(slurm hypertune_remote)   # workers of Slurm
+hypertune_backend(remote hypertune_compiled hypertune_local hypertune_boost_json)   # independent of how the agents are reached
+hypertune_backend(ssh hypertune_remote)     # by the user's own OpenSSH client
+hypertune_backend(slurm hypertune_remote)   # workers are Slurm jobs
 
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)
@@ -111,7 +112,7 @@ if(yaml-cpp_FOUND)
   set_target_properties(hypertune_yaml PROPERTIES EXPORT_NAME yaml)
   target_link_libraries(hypertune_yaml INTERFACE hypertune_local yaml-cpp::yaml-cpp)
 
-  # What brings every algorithm, compiled once.
+  # The part that includes every algorithm, compiled once.
   file(GLOB hypertune_yaml_sources CONFIGURE_DEPENDS ${hypertune_root}/src/yaml/*.cpp)
   add_library(hypertune_yaml_compiled STATIC EXCLUDE_FROM_ALL ${hypertune_yaml_sources})
   add_library(hypertune::yaml_compiled ALIAS hypertune_yaml_compiled)
@@ -121,7 +122,7 @@ if(yaml-cpp_FOUND)
 endif()
 
 if(yaml-cpp_FOUND)
-  # CLUSTER.yaml, providers of machines, the autoscaler: whatever logs in to the machines.
+  # CLUSTER.yaml, providers of machines, the autoscaler; independent of how the machines are reached.
   file(GLOB hypertune_machines_sources CONFIGURE_DEPENDS ${hypertune_root}/src/cluster/*.cpp)
   add_library(hypertune_machines STATIC EXCLUDE_FROM_ALL ${hypertune_machines_sources})
   add_library(hypertune::machines ALIAS hypertune_machines)
@@ -129,7 +130,7 @@ if(yaml-cpp_FOUND)
   target_link_libraries(hypertune_machines PUBLIC hypertune_yaml_compiled hypertune_remote)
 endif()
 
-# Checkpoints between nodes over HTTP. Compiled, so that Beast, OpenSSL and zstd stay out of whoever uses it.
+# Checkpoints between nodes over HTTP. Compiled, so that users do not include Beast, OpenSSL and zstd.
 find_package(OpenSSL 3.0 QUIET)
 find_path(HYPERTUNE_ZSTD_INCLUDE zstd.h)
 find_library(HYPERTUNE_ZSTD_LIBRARY zstd)
@@ -146,18 +147,18 @@ else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
 
-# Runs for an MLflow tracking server. Compiled, so that Beast stays out of whoever uses it; https where there is OpenSSL.
+# Runs for an MLflow tracking server. Compiled, so that users do not include Beast; https needs OpenSSL.
 file(GLOB hypertune_mlflow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/mlflow/*.cpp)
 add_library(hypertune_mlflow STATIC EXCLUDE_FROM_ALL ${hypertune_mlflow_sources})
 add_library(hypertune::mlflow ALIAS hypertune_mlflow)
 set_target_properties(hypertune_mlflow PROPERTIES EXPORT_NAME mlflow POSITION_INDEPENDENT_CODE ON)
 target_link_libraries(hypertune_mlflow PUBLIC hypertune_compiled hypertune_boost_json)
-if(TARGET hypertune_transfer)   # OpenSSL is there
+if(TARGET hypertune_transfer)   # OpenSSL was found
   target_link_libraries(hypertune_mlflow PRIVATE OpenSSL::SSL OpenSSL::Crypto)
   target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_MLFLOW_TLS)
 endif()
 
-# Experiments of Optuna and Ray Tune. Compiled, for Boost.JSON.
+# Imports experiments of Optuna and Ray Tune. Compiled, because of Boost.JSON.
 file(GLOB hypertune_import_sources CONFIGURE_DEPENDS ${hypertune_root}/src/import/*.cpp)
 add_library(hypertune_import STATIC EXCLUDE_FROM_ALL ${hypertune_import_sources})
 add_library(hypertune::import ALIAS hypertune_import)
@@ -166,17 +167,17 @@ target_link_libraries(hypertune_import PUBLIC hypertune_compiled hypertune_boost
 
 include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
 
-# Workers that are pods of Kubernetes. OpenSSL and Beast stay out of whoever uses it.
-if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens are transfer's
+# Workers that are pods of Kubernetes. Compiled, so that users do not include OpenSSL and Beast.
+if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens come from transfer
   hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
   target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto)
-  # So that a program which links it knows --hypertune-pod, whatever of it the program names.
+  # Forces the linker to keep the code for --hypertune-pod in every program that links the library.
   target_link_options(hypertune_k8s INTERFACE LINKER:--undefined=hypertune_k8s_keeper_role)
 else()
   message(STATUS "hypertune: without hypertune::transfer and yaml-cpp (libyaml-cpp-dev) there is no hypertune::k8s")
 endif()
 
-# Clusters: machines that are reached over ssh, and pods.
+# Clusters: machines reached over ssh, and pods.
 if(yaml-cpp_FOUND)
   hypertune_backend(cluster hypertune_machines hypertune_ssh)
   if(TARGET hypertune_k8s)
@@ -189,7 +190,7 @@ if(yaml-cpp_FOUND)
   endif()
 endif()
 
-# Collectives of trials with several workers. Compiled, so that Gloo stays out of whoever uses it; without Gloo, only threads.
+# Collectives of trials with several workers. Compiled, so that users do not include Gloo; without Gloo, only threads.
 find_package(Gloo QUIET CONFIG)
 if(NOT TARGET gloo)
   find_path(HYPERTUNE_GLOO_INCLUDE gloo/transport/unbound_buffer.h)
@@ -217,12 +218,12 @@ elseif(HYPERTUNE_HAS_GLOO)
   target_link_libraries(hypertune_train PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_GLOO_LIBRARY}> $<INSTALL_INTERFACE:gloo>)
 endif()
 
-# Warnings for hypertune's own executables; a consumer's flags are its own business.
+# Warnings for hypertune's own code; consumers set their own flags.
 add_library(hypertune_warnings INTERFACE)
 target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   $<$<BOOL:${HYPERTUNE_WERROR}>:-Werror>
-  # g++ 12: false alarms on Asio's awaitable_frame_base, and on std::string where it is optimised; at -Og, which Debug builds
-  # have and release builds have not, on what an std::optional holds.
+  # g++ 12: false positives on Asio's awaitable_frame_base, and on std::string in optimised code; with -Og, which only
+  # Debug builds use, on the contents of an std::optional.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict $<$<CONFIG:Debug>:-Wno-maybe-uninitialized>>)
 target_link_libraries(hypertune_compiled PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 target_link_libraries(hypertune_remote PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
@@ -247,13 +248,13 @@ if(TARGET hypertune_dashboard)
 endif()
 if(TARGET hypertune_transfer)
   target_link_libraries(hypertune_transfer PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
-  # Copies of checkpoints go by content; without it they go whole.
+  # With it, checkpoints are copied by content-defined chunks; without it they are copied whole.
   target_link_libraries(hypertune_remote PRIVATE hypertune_transfer)
   target_compile_definitions(hypertune_remote PRIVATE HYPERTUNE_REMOTE_TRANSFER)
 endif()
 
-# Heavy files are not put together, so that several cores have something to do.
+# Large files are not put into one batch, so that several cores have something to do.
 foreach(target_and_count compiled=6 remote=9 k8s=16 slurm=5 train=6 yaml_compiled=2 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
-  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # where there is one
+  hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # if the target exists
 endforeach()

@@ -1,5 +1,5 @@
-# hypertune::xxhash: where xxhash.h is. It is used as a header alone (XXH_INLINE_ALL), and most systems have no package
-# file for it. Included by hypertune's own build and by its installed package.
+# hypertune::xxhash: finds xxhash.h. Only the header is used (XXH_INLINE_ALL), and most systems have no CMake package
+# for it. Included by hypertune's own build and by its installed package.
 if(NOT TARGET hypertune::xxhash)
   find_path(HYPERTUNE_XXHASH_INCLUDE xxhash.h)
   mark_as_advanced(HYPERTUNE_XXHASH_INCLUDE)

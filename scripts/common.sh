@@ -1,12 +1,12 @@
-# Shared by the scripts beside it; sourced, not run.
+# Functions shared by the scripts in this folder; sourced, not run.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-# ccache finds the same object again whatever folder the clone is in.
+# These settings make ccache's results independent of the clone's folder.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
 
-# A heavy C++ compilation needs up to 2 GiB: no more jobs than memory allows.
+# A heavy C++ compilation needs up to 2 GiB: no more jobs than fit into memory.
 job_count() {
   local cores memory
   cores=$(nproc)
@@ -27,8 +27,8 @@ configure() {
   if cmake --preset "$preset" "$@" >"$log" 2>&1; then rm -f "$log"; else cat "$log"; rm -f "$log"; return 1; fi
 }
 
-# Where HYPERTUNE_DEADLINE (seconds since 1970) is set, nothing runs beyond it: what has no time any more is left out, and
-# the last lines say so.
+# If HYPERTUNE_DEADLINE (seconds since 1970) is set, nothing runs beyond it. What no time is left for is listed as left
+# out in the last lines.
 seconds_left() { echo $((${HYPERTUNE_DEADLINE:-EPOCHSECONDS + 86400} - EPOCHSECONDS)); }
 limited() {
   local left
@@ -37,7 +37,7 @@ limited() {
 }
 out_of_time() { (($(seconds_left) <= 0)); }
 
-# What failed tests printed, the last lines of each: shown at the end by the script that was called first.
+# The last lines of each failed test's output, shown at the end by the script that was started first.
 if [[ -z ${HYPERTUNE_FAILED_OUTPUT:-} ]]; then
   HYPERTUNE_FAILED_OUTPUT=$(mktemp)
   export HYPERTUNE_FAILED_OUTPUT
@@ -45,7 +45,7 @@ if [[ -z ${HYPERTUNE_FAILED_OUTPUT:-} ]]; then
   shows_failed_output=1
 fi
 
-# Counts of all checks of a script. ctest's own tests count one by one.
+# Counts of all checks of a script. Each test of ctest counts as one.
 passed=0 failed=0 failures=() left_out=()
 
 pass() { passed=$((passed + 1)); }
@@ -71,7 +71,7 @@ check() {
   fi
 }
 
-# build PRESET [ARGS OF CMAKE...] [-- ARGS OF THE BUILD...]: whether it is built.
+# build PRESET [ARGS OF CMAKE...] [-- ARGS OF THE BUILD...]: returns whether the build succeeded.
 build() {
   local preset=$1 begin=$SECONDS arguments=()
   shift
@@ -89,8 +89,8 @@ build() {
   fi
 }
 
-# skipped_of BUILD_DIR LOG: of the tests that LOG calls skipped, a line for all of a folder that have the same reason: what
-# follows "skipped: " in their output up to an empty line, or its last line.
+# skipped_of BUILD_DIR LOG: prints a line for each group of tests that LOG calls skipped, of the same folder and for the
+# same reason. The reason is the text after "skipped: " in their output up to an empty line, or else their last line.
 skipped_of() {
   awk '
     FILENAME == log_file {
@@ -124,14 +124,14 @@ run_ctest() {
   shift 2
   say "$name"
   log=$(mktemp)
-  # More at once than there are cores: many of them wait for others most of their time.
+  # More jobs than cores, because many tests mostly wait for other processes.
   limited ctest --test-dir "$dir" -j $((3 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
   # "12/340 Test #7: name ....   Passed    0.03 sec", or ***Failed, ***Skipped and others in place of Passed
   all=$(sed -nE 's,^ *[0-9]+/([0-9]+) Test +#.*,\1,p' "$log" | tail -n 1)
   good=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#.* Passed +[0-9.]+ sec' "$log" || true)
   mapfile -t bad < <(sed -nE '/\*\*\*Skipped/d; s,^ *[0-9]+/[0-9]+ Test +#[0-9]+: (.*[^ .]) \.*\*\*\*(.*[^ ]) +[0-9.]+ sec.*,\1 (\2),p' "$log")
   passed=$((passed + good))
-  # ctest prints a failed test's output below its line, up to the next line of its own
+  # ctest prints a failed test's output below its line, up to its next own line
   awk -v most=60 '
     function show() { for (i = (n > most ? n - most : 0); i < n; i++) print lines[i]; n = 0; inside = 0 }
     /^ *[0-9]+\/[0-9]+ Test +#/ || /^ +Start +[0-9]+: / || /tests passed, .* failed out of/ { if (inside) show() }
@@ -150,7 +150,7 @@ run_ctest() {
   echo "-- $name: $((SECONDS - begin)) s"
 }
 
-# finish: the closing lines and the exit code.
+# finish: prints the closing lines; returns the exit code.
 finish() {
   if ((failed > 0)); then
     if [[ -n ${shows_failed_output:-} && -s $HYPERTUNE_FAILED_OUTPUT ]]; then

@@ -21,7 +21,7 @@ std::shared_ptr<TlsContext> make_tls_context(const std::string& authority, const
   boost::system::error_code error;
   SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.native_handle(), SSL_MODE_RELEASE_BUFFERS);
-  // OpenSSL would ask for a key's password on the terminal.
+  // Otherwise OpenSSL would ask for a key's password on the terminal.
   context.set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); }, error);
   context.set_verify_mode(ssl::verify_peer, error);
   if (authority.empty())

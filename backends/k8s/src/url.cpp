@@ -35,7 +35,7 @@ std::optional<std::uint16_t> parse_port(std::string_view text) {
   return port;
 }
 
-/// nullopt: a '%' that two hexadecimal digits do not follow.
+/// nullopt: a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decoded(std::string_view text) {
   std::string decoded;
   for (std::size_t at = 0; at < text.size(); ++at) {

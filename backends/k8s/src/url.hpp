@@ -1,4 +1,4 @@
-// URLs: those of servers and proxies taken apart, paths and queries put together.
+// URLs: parses those of servers and proxies, builds paths and queries.
 #pragma once
 
 #include <hypertune/k8s/request.hpp>
@@ -20,10 +20,10 @@ struct Url {
   std::string authority() const;
 };
 
-/// nullopt: it is none. A port that is not given is the scheme's: 443, else 80.
+/// nullopt if it is not a URL. The default port is that of the scheme: 443 for https, otherwise 80.
 std::optional<Url> parse_url(std::string_view text);
 
-/// All but letters, digits, '-', '.', '_' and '~' as %XX.
+/// Encodes all characters but letters, digits, '-', '.', '_' and '~' as %XX.
 std::string percent_encoded(std::string_view text);
 
 /// The path with its query.
@@ -33,7 +33,8 @@ std::string target_of(const std::string& path, const Query& query);
 bool is_loopback(const std::string& host);
 bool is_address(const std::string& host);
 
-/// Whether NO_PROXY names this host, as curl and Go read it: names with their subdomains, addresses, networks, "*".
+/// Whether NO_PROXY names this host, by the rules of curl and Go: names with their subdomains, addresses, networks,
+/// "*".
 bool bypasses_proxy(const std::string& host, std::uint16_t port, std::string_view no_proxy);
 
 }  // namespace hypertune::inline v0::k8s::detail

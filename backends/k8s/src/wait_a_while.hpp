@@ -1,4 +1,4 @@
-// A pause between two questions.
+// A pause in a polling loop.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// Ends soon when it is stopped.
+/// Returns early if stop is requested.
 inline void wait_a_while(const std::stop_token& stop, Seconds seconds) {
   std::mutex mutex;
   std::condition_variable_any never;

@@ -1,4 +1,4 @@
-// Wakeup: what a coroutine waits for and another one, on the same thread, raises.
+// Wakeup: lets a coroutine wait until another one on the same thread raises it.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -18,7 +18,7 @@ inline std::chrono::steady_clock::duration as_duration(double seconds) {
       std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7)));
 }
 
-/// For one that waits at a time. A raise that comes before that is not lost; several count as one.
+/// For one waiter at a time. A raise() before the wait is not lost; several count as one.
 class Wakeup {
  public:
   explicit Wakeup(const boost::asio::any_io_executor& executor) : timer_(executor) {}
@@ -27,7 +27,7 @@ class Wakeup {
     raised_ = true;
     timer_.cancel();
   }
-  /// Returns at a raise, or after so many seconds.
+  /// Returns at a raise(), or after `seconds`.
   boost::asio::awaitable<void> wait(double seconds = 1e7) {
     if (!raised_) {
       timer_.expires_after(as_duration(seconds));

@@ -26,7 +26,7 @@ struct WatchTask {
   std::shared_ptr<Client::Impl> engine;
   WatchMachine machine;
   Task task;
-  std::uint64_t refused = 0;  // credentials that the server did not take
+  std::uint64_t refused = 0;  // generation of the credentials that the server rejected
 };
 
 asio::awaitable<void> WatchTask::run() {
@@ -36,7 +36,7 @@ asio::awaitable<void> WatchTask::run() {
       co_await sleep_for(engine->io(), action.seconds);
       continue;
     }
-    // Lists and streams both cost the server something; nobody waits for them.
+    // Lists and streams count against the rate limit; they may wait for their turn without a time limit.
     co_await engine->turn(std::numeric_limits<double>::infinity());
     std::string trouble;
     try {

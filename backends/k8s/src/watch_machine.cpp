@@ -18,7 +18,7 @@ namespace json = boost::json;
 
 namespace {
 
-/// Of an object of the API. Error of kind `protocol` where it lacks what every one has.
+/// Identity of an API object. Error of kind `protocol` if it lacks metadata that every object has.
 struct Identity {
   explicit Identity(const json::object& object) {
     const auto* meta = object.if_contains("metadata");
@@ -91,7 +91,7 @@ WatchMachine::Action WatchMachine::next(double uniform) {
     if (!continue_.empty()) action.query.emplace_back("continue", continue_);
     return action;
   }
-  // Not all clients come back in the same second.
+  // Add jitter, so that not all clients reconnect in the same second.
   const auto seconds = static_cast<std::uint64_t>(std::max(1.0, options_.stream * (0.8 + 0.2 * uniform)));
   action.kind = Action::Kind::stream;
   action.seconds = static_cast<double>(seconds) + 30;
@@ -185,7 +185,7 @@ void WatchMachine::line(std::string_view text) {
       const int status = code != nullptr && code->is_number() ? code->to_number<int>(error) : 0;
       list_again();
       pause_later();
-      if (status != 410)  // the version is too old: all is told by the list
+      if (status != 410)  // the version is too old: the next list reports everything
         trouble(status, one_line(text_in(*object, "message")));
       return;
     }
@@ -222,7 +222,7 @@ void WatchMachine::changed(Kind kind, const json::object& object) {
     }
     return;
   }
-  if (at != known_.end() && at->second.uid != identity.uid) {  // another one of the same name
+  if (at != known_.end() && at->second.uid != identity.uid) {  // another object of the same name
     const auto node = known_.extract(at);
     gone(node.key(), node.mapped());
     at = known_.end();
@@ -249,7 +249,7 @@ void WatchMachine::gone(const std::string& key, const Known& known) {
 
 void WatchMachine::stream_over(double lasted) {
   partial_.clear();
-  if (pause_due_ || version_.empty()) return;  // it was left
+  if (pause_due_ || version_.empty()) return;  // the stream was abandoned
   if (lasted < 1 && !heard_) pause_later();
   if (lasted >= 1) back_off_.reset();
 }
@@ -257,7 +257,7 @@ void WatchMachine::stream_over(double lasted) {
 void WatchMachine::failed(int status, std::string_view text, std::optional<double> retry_after) {
   partial_.clear();
   if (status == 410) {
-    if (version_.empty()) ++expired_lists_;  // its pages took too long
+    if (version_.empty()) ++expired_lists_;  // fetching its pages took too long
     list_again();
     pause_later();
     return;

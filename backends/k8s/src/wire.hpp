@@ -24,8 +24,8 @@ using boost::system::error_code;
 
 struct TlsContext;
 
-/// TLS and plain connections are one type, whose parts are instantiated once (wire.cpp), as they cost seconds of the
-/// compiler's time. Used on the io_context's one thread.
+/// TLS and plain connections are one type, whose templates are instantiated once (in wire.cpp), because that takes
+/// seconds to compile. Used on the io_context's one thread.
 class Wire : public std::enable_shared_from_this<Wire> {
  public:
   using executor_type = asio::io_context::executor_type;
@@ -47,7 +47,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
     return asio::async_initiate<Token, void(error_code, std::size_t)>(
         [this, first](auto handler) { read(first, Handler(std::move(handler))); }, token);
   }
-  /// Several small buffers (a frame's header, a piece) go as one record.
+  /// Joins several small buffers (a frame's header, a piece) to be sent as one TLS record.
   template <class Buffers, class Token>
   auto async_write_some(const Buffers& buffers, Token&& token) {
     return asio::async_initiate<Token, void(error_code, std::size_t)>(
@@ -57,20 +57,20 @@ class Wire : public std::enable_shared_from_this<Wire> {
         token);
   }
 
-  /// TLS from now on. Empty, or what is wrong; `trusted` false: with the server's certificate.
+  /// Starts TLS. Returns empty or an error; `trusted` false: the server's certificate was not accepted.
   asio::awaitable<std::string> start_tls(std::shared_ptr<TlsContext> context, bool& trusted);
   const TlsContext* tls() const { return context_.get(); }
 
-  /// Closes the connection after so many seconds, unless it is called again. expired(): that is what has happened.
+  /// Closes the connection after this many seconds, unless it is called again; expired() tells whether that happened.
   void expires_in(double seconds);
   void expires_never();
   bool expired() const { return expired_; }
-  /// What waits ends with an error.
+  /// Pending operations end with an error.
   void close() noexcept;
-  /// The other side has ended it, or said something unasked: it cannot be used again.
+  /// Whether the other side has closed it or sent unexpected data: then it cannot be used again.
   bool stale();
 
-  double used_at = 0;  ///< of a monotonic clock
+  double used_at = 0;  ///< monotonic time
 
  private:
   struct Tls;
@@ -100,7 +100,7 @@ class Wire : public std::enable_shared_from_this<Wire> {
   bool expired_ = false;
 };
 
-/// A shared Wire as a stream that is a value.
+/// A shared Wire as a stream that can be moved.
 class WireStream {
  public:
   using executor_type = Wire::executor_type;

@@ -1,4 +1,4 @@
-// YAML as JSON, for what is handed on to Kubernetes.
+// Converts YAML to JSON, for objects that are passed on to Kubernetes.
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
