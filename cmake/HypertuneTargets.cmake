@@ -101,7 +101,7 @@ function(hypertune_backend name)
   target_link_libraries(hypertune_${name} PUBLIC ${ARGN})
 endfunction()
 
-hypertune_backend(remote hypertune_compiled hypertune_local hypertune_boost_json)   # independent of how the agents are reached
+hypertune_backend(remote hypertune_compiled hypertune_local hypertune_boost_json)   # for any connection to agents
 hypertune_backend(ssh hypertune_remote)     # by the user's own OpenSSH client
 hypertune_backend(slurm hypertune_remote)   # workers are Slurm jobs
 
