@@ -23,13 +23,13 @@ namespace ar = detail::arrow;
 using ar::Column;
 using ar::Type;
 
-// Rows of a batch, so that it has at most 16 MiB.
+// Rows of a batch, chosen so that a batch has at most 16 MiB.
 std::size_t batch_rows(std::size_t columns) {
   return std::clamp<std::size_t>((std::size_t{1} << 24U) / (9 * columns), 1024, 65536);
 }
 
 void append_time(Column& column, Seconds time) {
-  constexpr double most = 9e12;  // seconds whose microseconds are an int64
+  constexpr double most = 9e12;  // seconds; more microseconds do not fit into an int64
   if (std::isfinite(time) && std::fabs(time) < most)
     column.append(static_cast<std::int64_t>(std::llround(time * 1e6)));
   else
@@ -93,7 +93,7 @@ void write_reports(const Results& results, const std::filesystem::path& file) {
   out.finish(columns);
 }
 
-// Columns of what each trial has by name: parameters, attributes.
+// Columns for values that trials have by name: parameters, attributes.
 class ValueColumns {
  public:
   template <class Pairs>
@@ -157,7 +157,8 @@ void write_trials(const Results& results, const std::filesystem::path& file) {
   columns.emplace_back("failures", Type::int64);
   columns.emplace_back("cause", Type::text);
   ar::IpcFile out(file, columns, metadata_of(info));
-  const std::size_t most = std::min<std::size_t>(batch_rows(columns.size()), 16384);  // texts of 4 KiB stay below 2 GiB
+  const std::size_t most =
+      std::min<std::size_t>(batch_rows(columns.size()), 16384);  // keeps texts of 4 KiB below 2 GiB in total
   std::size_t rows = 0;
   for (const TrialResult& trial : results.trials()) {
     std::size_t i = 0;

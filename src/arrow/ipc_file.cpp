@@ -1,5 +1,5 @@
-// The messages are FlatBuffers. Their tables are written by field number, as Arrow's "Columnar Format" document and its
-// Schema.fbs, Message.fbs and File.fbs have them: so few of them are needed that no compiler of schemas is.
+// The messages are FlatBuffers. Their tables are written by field number, following Arrow's "Columnar Format" document
+// and its Schema.fbs, Message.fbs and File.fbs: so few tables are needed that no schema compiler is.
 #include "ipc_file.hpp"
 
 #include <hypertune/detail/utf8.hpp>
@@ -22,14 +22,14 @@ template <class T>
 using Vector = fb::Offset<fb::Vector<T>>;
 using Table = fb::Offset<void>;
 
-// Numbers of the format.
+// Constants of the format.
 constexpr std::int16_t version_5 = 4;
 enum class Header : std::uint8_t { schema = 1, record_batch = 3 };
 enum class Word : std::uint8_t { integer = 2, floating_point = 3, utf8 = 5, boolean = 6, timestamp = 10 };
 constexpr std::int16_t double_precision = 2, microseconds = 2;
 
 constexpr std::string_view magic = "ARROW1";
-constexpr std::size_t alignment = 8;  // of messages and buffers
+constexpr std::size_t alignment = 8;  // of messages and buffers, in bytes
 constexpr std::size_t padding(std::size_t size) { return (alignment - size % alignment) % alignment; }
 
 struct Buffer {
@@ -39,7 +39,7 @@ struct FieldNode {
   std::int64_t length, nulls;
 };
 
-// A table whose fields `add` puts, by their numbers.
+// Makes a table; `add` adds its fields by their numbers.
 template <class Add>
 Table table(Builder& to, const Add& add) {
   const auto start = to.StartTable();

@@ -1,4 +1,4 @@
-// Arrow's IPC file format: columns of plain types, written a batch of rows at a time.
+// Arrow's IPC file format: columns of simple types, written in batches of rows.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace hypertune::inline v0::detail::arrow {
 
 enum class Type : std::uint8_t { boolean, int32, int64, float64, text, timestamp };
 
-/// One column's rows of the present batch. Each row is one call of an append…().
+/// The rows of one column in the current batch. Each call of an append…() adds one row.
 class Column {
  public:
   Column(std::string name, Type type) : name_(std::move(name)), type_(type) {}
 
   void append_null();
   void append(bool flag);
-  void append(std::int64_t number);  ///< of int32 and int64; microseconds since 1970 of timestamp
+  void append(std::int64_t number);  ///< for int32 and int64; for timestamp, microseconds since 1970
   void append(double number);
-  void append(std::string_view text);  ///< what is no UTF-8 in it becomes U+FFFD
+  void append(std::string_view text);  ///< invalid UTF-8 is replaced by U+FFFD
 
   const std::string& name() const { return name_; }
   Type type() const { return type_; }
@@ -39,16 +39,16 @@ class Column {
   Type type_;
   std::int64_t rows_ = 0, nulls_ = 0;
   std::string validity_, values_;
-  std::vector<std::int32_t> offsets_{0};  // of texts, in values_
+  std::vector<std::int32_t> offsets_{0};  // where each text begins in values_
 };
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-/// Writes one file. Without finish() it is no Arrow file; errors are of kind `io`.
+/// Writes one file, which is a valid Arrow file only after finish(). Errors are of kind `io`.
 class IpcFile {
  public:
   IpcFile(std::filesystem::path path, const std::vector<Column>& columns, Metadata metadata);
-  /// Writes the rows of the columns, which all have as many, and empties them.
+  /// Writes the rows of the columns, which must have equally many, and clears them.
   void write(std::vector<Column>& columns);
   void finish(const std::vector<Column>& columns);
 

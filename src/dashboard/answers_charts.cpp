@@ -1,4 +1,4 @@
-// Best so far, curves, rungs, points: what charts are drawn from.
+// Answers with the data of charts: best so far, curves, rungs, points.
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/view/answers.hpp>
@@ -19,7 +19,7 @@ struct Series {
 
 void put_series(JsonWriter& out, const Series& series) { out.values("x", series.x).values("value", series.value); }
 
-// When a trial reported the best value that it has of an objective.
+// When a trial reported its best value of an objective, in seconds since the start of the experiment.
 double time_of_best(const ExperimentView& view, const TrialRow& row, std::uint32_t metric, Mode mode) {
   const Curve* curve = row.curve(metric);
   const CurvePoint* best = curve == nullptr ? nullptr : mode == Mode::minimize ? curve->least() : curve->greatest();
@@ -27,7 +27,7 @@ double time_of_best(const ExperimentView& view, const TrialRow& row, std::uint32
                          : row.started + static_cast<double>(best->time) - view.results().experiment().started;
 }
 
-// At most so many of a series that only changes at its points; the first and the last one stay.
+// Thins a step function to at most `most` points; the first and the last one stay.
 void thin(Series& series, std::size_t most) {
   while (series.x.size() > most) {
     std::size_t out = 0;
@@ -89,7 +89,7 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
     best.value.push_back(event.value);
   }
   thin(best, 1999);
-  if (!best.x.empty()) {  // up to now
+  if (!best.x.empty()) {  // extend it to the present
     const double last =
         by_time ? std::max(best.x.back(), view.now() - info.started) : static_cast<double>(view.rows().back().id);
     if (last > best.x.back()) {
@@ -115,7 +115,7 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
   out.end_object();
 }
 
-// The value of a curve at x, as long as it goes; NaN beyond.
+// The value of a curve at x; NaN outside of its range.
 template <class X>
 double value_at(const std::vector<CurvePoint>& points, double x, std::size_t& from, X x_of) {
   if (x > x_of(points.back()) || x < x_of(points.front())) return unknown;
@@ -137,7 +137,7 @@ void put_bands(JsonWriter& out, const ExperimentView& view, std::uint32_t metric
   std::vector<double> at;
   if (!std::isnan(least)) {
     const double span = most - least;
-    const bool each = x_of(CurvePoint{.step = 1, .time = 0, .value = 0}) == 1 && span < grid;  // every step
+    const bool each = x_of(CurvePoint{.step = 1, .time = 0, .value = 0}) == 1 && span < grid;  // one for every step
     const std::size_t n = each ? static_cast<std::size_t>(span) + 1 : span > 0 ? grid : 1;
     for (std::size_t i = 0; i < n; ++i)
       at.push_back(each || n == 1 ? least + static_cast<double>(i)
@@ -213,7 +213,8 @@ std::string curves_answer(const ExperimentView& view, const Query& query) {
   out.key("curves").begin_array();
   for (const std::size_t at : shown) {
     const TrialRow& row = view.rows()[at];
-    // A step that was done again, after a failure or with another's state, takes the place of what it was before.
+    // A step that was repeated, after a failure or with the state of another trial, replaces the later part of the
+    // curve.
     std::vector<CurvePoint> points;
     for (const auto& point : row.curve(metric)->points()) {
       while (!by_time && !points.empty() && points.back().step >= point.step) points.pop_back();
@@ -244,7 +245,7 @@ std::string rungs_answer(const ExperimentView& view) {
     ++rung.stopped;
     if (!std::isnan(cut.needed)) rung.threshold = cut.needed;
   }
-  if (has_rungs(view))  // in the promotion form trials wait at rungs
+  if (has_rungs(view))  // with promotion, trials wait at rungs
     for (const TrialRow& row : view.rows())
       if (row.state == TrialState::paused && row.steps > 0) ++rungs[row.steps].paused;
   for (auto& [steps, rung] : rungs)
@@ -284,7 +285,7 @@ std::string points_answer(const ExperimentView& view, const Query& query) {
   for (const auto& name : names) fields.push_back(field_of(view, name));
   if (fields.size() > 100) fail(Errc::input, "'fields' names {} columns: at most 100", fields.size());
   const auto places = filtered(view, query.text("filter"));
-  // Not more than fits.
+  // As many as fit into an answer.
   const auto shown = sampled(view, places, std::min(limit, std::max<std::size_t>(100, 40000 / (fields.size() + 2))));
   JsonWriter out;
   out.begin_object();

@@ -1,4 +1,4 @@
-// Timeline, lineage, what runs now, fronts, importance: the rest of what the page asks for.
+// Answers: timeline, lineage, what runs now, fronts, importance.
 #include "average.hpp"
 
 #include <hypertune/error.hpp>
@@ -62,7 +62,7 @@ std::string importance_answer(const ExperimentView& view, const Query& query) {
 
 namespace {
 
-// The volume of the front as trials came, at no more than 40 of them: exact while the front is small.
+// The hypervolume of the front over time, at 40 trials or fewer; exact while the front is small.
 void put_hypervolume(JsonWriter& out, const ExperimentView& view,
                      const std::vector<std::optional<std::vector<double>>>& losses) {
   const auto& objectives = view.results().experiment().objectives;
@@ -75,7 +75,8 @@ void put_hypervolume(JsonWriter& out, const ExperimentView& view,
           best[k] = std::isnan(best[k]) ? (*loss)[k] : std::min(best[k], (*loss)[k]);
         }
   const bool known = !worst.empty() && std::none_of(worst.begin(), worst.end(), [](double x) { return std::isnan(x); });
-  for (std::size_t k = 0; known && k < worst.size(); ++k)  // a little beyond, so that the worst ones count, too
+  for (std::size_t k = 0; known && k < worst.size();
+       ++k)  // a little beyond the worst, so that the worst trials count too
     worst[k] += (worst[k] - best[k]) / 100 + (worst[k] == best[k] ? 1 : 0);
   std::vector<double> x, volume;
   std::vector<std::vector<double>> front;
@@ -146,7 +147,7 @@ std::string front_answer(const ExperimentView& view, const Query& query) {
 
 namespace {
 
-// Pieces that are near to each other on a lane become one, until there are no more than `most`.
+// Merges neighbouring pieces of a lane until there are at most `most`; returns whether any were merged.
 bool merge(std::vector<Piece>& pieces, std::size_t most) {
   bool merged = false;
   std::sort(pieces.begin(), pieces.end(),
@@ -173,7 +174,7 @@ bool merge(std::vector<Piece>& pieces, std::size_t most) {
       }
     }
     pieces.resize(out + 1);
-    if (!(grain < last - first)) break;  // a piece for each lane: more lanes than may be shown
+    if (!(grain < last - first)) break;  // one piece in each lane, but more lanes than allowed
   }
   return merged;
 }
@@ -203,7 +204,7 @@ std::string timeline_answer(const ExperimentView& view, const Query& query) {
     if (piece.start <= to && piece.stop >= from) pieces.push_back(piece);
   }
   const bool merged = merge(pieces, limit);
-  // Lanes by host, then slot; the first 1,000.
+  // Lanes ordered by host and slot; only the first 1,000.
   std::vector<std::size_t> order(view.lanes().size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -1,4 +1,4 @@
-// Rows and columns of the table of trials.
+// Answers with rows and columns of the table of trials.
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/error.hpp>
@@ -26,7 +26,7 @@ std::optional<std::size_t> place_of(std::string_view text) {
   return place;
 }
 
-// Which trials a sample has is decided by their numbers alone.
+// A hash of the trial id, which alone decides whether a sample contains the trial.
 std::uint64_t mixed(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15U;
   x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
@@ -252,7 +252,7 @@ std::string trials_answer(const ExperimentView& view, const Query& query) {
   const auto offset = static_cast<std::size_t>(query.whole("offset", 0, 0, most));
   const auto limit = static_cast<std::size_t>(query.whole("limit", 100, 0, 500));
 
-  // What has no value stands last, whatever the order.
+  // Trials without a value come last in either order.
   struct Key {
     bool missing;
     double number;
@@ -302,7 +302,9 @@ std::string trials_answer(const ExperimentView& view, const Query& query) {
     put_row(out, view, view.rows()[keys[i].place]);
     cut = i + 1 < to && out.size() + out.size() / (i + 1 - from) > max_answer * 9 / 10;
   }
-  out.end_array().member("cut", cut).end_object();  // cut: further rows would make it too large; ask from there on
+  out.end_array()
+      .member("cut", cut)
+      .end_object();  // more rows would make the answer too large; the page requests the rest
   return out.take();
 }
 

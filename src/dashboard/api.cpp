@@ -36,7 +36,7 @@ int status_of(Errc code) {
   }
 }
 
-// Of one that could not be read at all. That is how it stands, and no fault of the request.
+// For an experiment that could not be read at all. That is its state, and not an error of the request.
 std::string unreadable_summary(const Followed& followed, std::string_view trouble) {
   JsonWriter out;
   out.begin_object().member("version", 0).member("name", followed.id).member("folder", followed.folder.string());
@@ -128,7 +128,7 @@ std::string Api::changed(const std::string& id) const {
       out.member("state", seen.standing.state).end_object();
       return out.take();
     });
-  } catch (const Error&) {  // nothing could be read yet
+  } catch (const Error&) {  // nothing has been read yet
     JsonWriter out;
     out.begin_object().member("experiment", followed->id).member("version", 0).member("state", "unreadable");
     out.end_object();
@@ -143,11 +143,11 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
 
   view::Surroundings around;
   if (cost_) {
-    std::string cost = cost_(followed.folder);  // a file: not while the view is held
+    std::string cost = cost_(followed.folder);  // reads a file, so not while the view is locked
     around.cost = [cost = std::move(cost)] { return cost; };
   }
   if (path == "/api/now") {
-    // The driver is asked without holding the view.
+    // Ask the driver without locking the view.
     std::vector<TrialId> waits;
     const bool driven = followed.look([&](const ExperimentView& seen) {
       for (const auto& row : seen.rows())

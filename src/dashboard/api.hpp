@@ -1,4 +1,4 @@
-// Api: what the page asks for, answered from the experiments that are followed.
+// Api: answers the page's requests from the experiments that are followed.
 #pragma once
 
 #include "experiments.hpp"
@@ -13,19 +13,19 @@
 
 namespace hypertune::inline v0::dashboard {
 
-/// What an experiment has cost, as JSON: {"spent", "rate", "currency", "budget"}; "null" where there is nothing.
+/// What an experiment has cost, as JSON: {"spent", "rate", "currency", "budget"}; "null" if that is unknown.
 using CostText = std::function<std::string(const std::filesystem::path& folder)>;
 
 class Api {
  public:
   Api(const Experiments& experiments, CostText cost) : experiments_(experiments), cost_(std::move(cost)) {}
 
-  /// Answers GET of a target below /api/. Any thread; it may take some tenths of a second.
+  /// Answers GET of a target below /api/. May be called from any thread; may take some tenths of a second.
   HttpAnswer answer(std::string_view target) const;
-  /// The same for who is in this process: the answer's JSON, or what is wrong as an Error.
+  /// The same for callers in this process: returns the JSON, or throws an Error.
   std::string body(std::string_view target) const;
 
-  /// The data of an event of an experiment that has changed; "" where it is gone.
+  /// The data of the event for an experiment that has changed; "" if the experiment is gone.
   std::string changed(const std::string& id) const;
 
  private:
@@ -36,11 +36,11 @@ class Api {
   CostText cost_;
 };
 
-/// /api/trial: a trial whole. It reads the Journal where the sample of a curve is not enough.
+/// /api/trial: everything about one trial. It reads the Journal if the sampled curve is not enough.
 std::string trial_answer(Followed& followed, const view::Query& query);
-/// /api/log: a part of what a trial has printed.
+/// /api/log: a part of a trial's output.
 std::string log_answer(Followed& followed, const view::Query& query);
-/// What the driver says that trials wait for. Returns what keeps all of them from running, if it says that.
+/// Asks the driver what these trials wait for. Returns the reason that keeps all of them from running, if there is one.
 std::string ask_why_waiting(const std::filesystem::path& folder, const std::vector<TrialId>& trials,
                             std::vector<std::pair<TrialId, std::string>>& reasons);
 

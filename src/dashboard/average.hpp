@@ -1,4 +1,4 @@
-// The average number of things over parts of a stretch of time.
+// The average number of things over the parts of a time span.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hypertune::inline v0::view {
 
-/// How many there were, on the average of each of so many parts of a stretch of time. What was at single moments would
-/// draw a gap of a millisecond between two trials as wide as a part.
+/// How many things there were on average in each of `parts` equal parts of a time span. The numbers at single moments
+/// would make a gap of a millisecond between two trials look as wide as a part.
 class Average {
  public:
   Average(double from, double to, std::size_t parts)
@@ -31,7 +31,7 @@ class Average {
     --whole_[last];
   }
   double begin(std::size_t i) const { return from_ + width_ * static_cast<double>(i); }
-  /// One for each part, and the last one again for where it ends.
+  /// One number for each part, and the last one again for the end of the span.
   std::vector<double> take() const {
     std::vector<double> out;
     std::int64_t whole = 0;
@@ -50,8 +50,8 @@ class Average {
   }
 
   double from_, to_, width_;
-  std::vector<std::int64_t> whole_;  // how many more there are from this part on, over all of it
-  std::vector<double> partly_;       // seconds of those that began or ended within it
+  std::vector<std::int64_t> whole_;  // change from the part before in the number that covers all of the part
+  std::vector<double> partly_;       // seconds covered by those that begin or end in the part
 };
 
 }  // namespace hypertune::inline v0::view

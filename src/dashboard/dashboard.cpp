@@ -19,7 +19,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-// An address, or "localhost".
+// Parses an address, or "localhost".
 asio::ip::address address_of(const std::string& text) {
   boost::system::error_code error;
   const auto address = asio::ip::make_address(text == "localhost" ? "127.0.0.1" : text, error);
@@ -29,7 +29,7 @@ asio::ip::address address_of(const std::string& text) {
   return address;
 }
 
-// By what a browser may call it.
+// The names under which a browser may reach the server.
 ServerNames names_of(const asio::ip::address& address) {
   ServerNames names;
   if (address.is_loopback()) {
@@ -110,7 +110,7 @@ void Dashboard::wait_for_signal() {
   ::sigaddset(&signals, SIGTERM);
   struct sigaction hangup{};
   ::sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&signals, SIGHUP);  // ignored: nohup
+  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&signals, SIGHUP);  // ignored by nohup
   sigset_t before;
   ::pthread_sigmask(SIG_BLOCK, &signals, &before);
   int signal = 0;

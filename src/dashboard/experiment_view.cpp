@@ -1,4 +1,4 @@
-// How an ExperimentView takes in records.
+// How an ExperimentView applies records.
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/front.hpp>
@@ -157,13 +157,13 @@ void ExperimentView::end_all(Piece::End how, Seconds time) {
       if (TrialRow* row = find(pieces_[static_cast<std::size_t>(lane.piece)].trial)) end(*row, how, time);
 }
 
-// Fewer of each curve the more curves there are.
+// The most points of each curve: fewer, the more points there are in all.
 std::size_t ExperimentView::curve_limit() const {
   return points_ < max_points / 2 ? 64 : points_ < max_points * 3 / 4 ? 32 : points_ < max_points ? 16 : 8;
 }
 
 void ExperimentView::take(const record::ExperimentStarted&, Seconds) {
-  end_all(Piece::End::lost, last_time_);  // the last driver may have been killed
+  end_all(Piece::End::lost, last_time_);  // the previous driver may have been killed
   touch_all();
   restarted_ = true;
 }
@@ -178,7 +178,8 @@ void ExperimentView::take(const record::TrialCreated& event, Seconds time) {
   TrialRow row;
   row.id = event.trial;
   row.created = time;
-  if (at != rows_.end()) {  // a number out of its order: what is known by place is known anew
+  if (at !=
+      rows_.end()) {  // an id out of order: rows move, so everything that is known by row has to be computed again
     const auto place = at - rows_.begin();
     rows_.insert(at, std::move(row));
     changed_.clear();
@@ -217,7 +218,7 @@ void ExperimentView::take(const record::TrialReported& event, Seconds time) {
   const auto& objectives = results_.experiment().objectives;
   std::uint32_t hint = 0;
   for (const auto& [name, value] : event.metrics) {
-    // A trial's metrics are nearly always all of them, in order.
+    // A report nearly always has all metrics of the trial, in the same order.
     std::uint32_t metric = hint < names.size() && names[hint] == name ? hint : this->metric(name).value_or(0);
     hint = metric + 1;
     Curve* curve = nullptr;
@@ -253,7 +254,7 @@ void ExperimentView::take(const record::TrialExploited& event, Seconds time) {
   TrialRow* row = find(event.trial);
   if (row == nullptr) return;
   if (takeovers_.size() < max_takeovers) {
-    refresh();  // its parameters, as they were
+    refresh();  // to compare with its parameters before the change
     const auto at = static_cast<std::size_t>(row - rows_.data());
     JsonWriter changes;
     changes.begin_object();

@@ -24,7 +24,7 @@ namespace {
 constexpr int max_depth = 4;
 constexpr std::size_t max_folders = 20'000, max_experiments = 1'000;
 constexpr auto round_every = std::chrono::seconds(2);
-constexpr int pause_ms = 100;  // between two readings of what grows
+constexpr int pause_ms = 100;  // between two reads of a growing journal
 
 std::string id_of(const fs::path& root, const fs::path& folder) {
   auto relative = folder.lexically_relative(root).generic_string();
@@ -105,7 +105,7 @@ void Experiments::look_into(const fs::path& root, const fs::path& folder, int de
 
 void Experiments::watch(const fs::path& folder, bool experiment) {
   if (watches_.get() < 0) return;
-  // A folder that has become an experiment's is watched anew, for what is written in it.
+  // A folder that turns out to be an experiment is watched again, now for writes too.
   if (const auto before = watched_folders_.find(folder);
       before != watched_folders_.end() && before->second >= experiment)
     return;
@@ -113,12 +113,12 @@ void Experiments::watch(const fs::path& folder, bool experiment) {
       IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
   const int number =
       ::inotify_add_watch(watches_.get(), folder.c_str(), of_folder | (experiment ? IN_MODIFY | IN_CLOSE_WRITE : 0U));
-  if (number < 0) return;  // too many: the looks round find what changes
+  if (number < 0) return;  // too many watches: the periodic scan finds changes
   watched_[number] = folder;
   watched_folders_[folder] = experiment;
 }
 
-// Which experiments there are. Whether that has changed.
+// Finds the experiments. Returns whether the set has changed.
 bool Experiments::scan() {
   std::map<fs::path, std::string> found;
   std::size_t left = max_folders;
@@ -134,7 +134,7 @@ bool Experiments::scan() {
       changed = true;
     }
     for (auto one = all_.begin(); one != all_.end();) {
-      // What was given by itself stays, and says that it has vanished.
+      // An experiment that was named as a root stays, and is shown as vanished.
       if (found.contains(one->first) || std::find(roots_.begin(), roots_.end(), one->first) != roots_.end()) {
         ++one;
         continue;
@@ -148,7 +148,7 @@ bool Experiments::scan() {
   return changed;
 }
 
-// Takes in what inotify says: which folders have changed. Whether any has.
+// Reads the events of inotify and notes the changed folders. Returns whether there was any event.
 bool Experiments::drain_watches() {
   alignas(inotify_event) std::array<char, 16384> buffer;
   bool any = false;
@@ -180,7 +180,7 @@ void Experiments::wait(int milliseconds, bool watching) {
 }
 
 void Experiments::run(const std::stop_token& stop) {
-  // The run that is watched comes first.
+  // A low priority, so that the experiment itself runs first.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
   using Clock = std::chrono::steady_clock;
   std::map<const Followed*, Followed::Brief> told;
@@ -222,7 +222,7 @@ void Experiments::run(const std::stop_token& stop) {
     if (!unread.empty()) continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(round - Clock::now()).count();
     wait(static_cast<int>(std::max<std::int64_t>(0, left)), true);
-    if (!stop.stop_requested()) wait(pause_ms, false);  // what comes meanwhile is read together
+    if (!stop.stop_requested()) wait(pause_ms, false);  // changes that arrive meanwhile are read together
   }
 }
 

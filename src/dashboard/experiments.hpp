@@ -1,4 +1,4 @@
-// Experiments: the folders that a dashboard shows, and the thread that follows them.
+// Experiments: the experiments that a dashboard shows, and the thread that reads them.
 #pragma once
 
 #include "followed.hpp"
@@ -19,22 +19,22 @@ namespace hypertune::inline v0::dashboard {
 
 class Experiments {
  public:
-  /// What is called on the thread that reads: with an experiment's id after a change, or with "" when some have come or
-  /// gone.
+  /// Called on the reading thread: with an experiment's id after it has changed, or with "" after experiments have been
+  /// added or removed.
   using Changed = std::function<void(const std::string& id)>;
 
-  /// `roots`: folders of experiments, or folders that have some in or below them; `expected`: one that may not have
-  /// begun yet. Error of kind `usage` for what is no folder.
+  /// `roots`: folders of experiments, or folders with experiments at any level below; `expected`: an experiment that
+  /// may not have begun yet. Error of kind `usage` for a path that is no folder.
   Experiments(std::vector<std::filesystem::path> roots, bool expected);
   Experiments(const Experiments&) = delete;
   Experiments& operator=(const Experiments&) = delete;
   ~Experiments();
 
-  void follow(Changed changed);  ///< begins; once
-  void stop();                   ///< what is being read ends within milliseconds
+  void follow(Changed changed);  ///< starts the thread; to be called once
+  void stop();                   ///< interrupts a read in progress within milliseconds
 
   std::vector<std::shared_ptr<Followed>> all() const;
-  /// By id; with "" the only one there is. nullptr: none.
+  /// Finds by id; "" finds the only experiment, if there is just one. nullptr: not found.
   std::shared_ptr<Followed> find(const std::string& id) const;
 
  private:
@@ -54,8 +54,8 @@ class Experiments {
   std::set<std::string> ids_;
   detail::Descriptor watches_, wake_;
   std::map<int, std::filesystem::path> watched_;
-  std::map<std::filesystem::path, bool> watched_folders_;  // whether as an experiment's
-  std::set<std::filesystem::path> stirred_;                // experiments' folders in which something has changed
+  std::map<std::filesystem::path, bool> watched_folders_;  // true: watched as an experiment
+  std::set<std::filesystem::path> stirred_;                // folders of experiments that have changed
   bool folders_changed_ = true;
   std::jthread thread_;
 };

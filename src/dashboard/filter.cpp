@@ -91,7 +91,7 @@ class Parser {
     return term;
   }
 
-  // Text in quotes, or up to a space; that of a name up to a comparison or a colon.
+  // A text in quotes, or up to a space; a name also ends at a comparison or a colon.
   std::string piece(bool name) {
     std::string out;
     if (text_[at_] != '"') {
@@ -222,7 +222,7 @@ bool Filter::holds(const Bound& bound, std::size_t place) const {
         return !ordering(term.op) &&
                compare(term.op, std::string_view(cell.number != 0 ? "true" : "false"), std::string_view(term.text));
       if (term.number) return compare(term.op, cell.number, *term.number);
-      // In quotes, as a choice among numbers may be.
+      // In quotes, for example a choice among numbers.
       const Value value =
           cell.kind == Cell::Kind::whole ? Value(static_cast<std::int64_t>(cell.number)) : Value(cell.number);
       return !ordering(term.op) && compare(term.op, hypertune::to_string(value), term.text);

@@ -12,7 +12,7 @@ namespace hypertune::inline v0::dashboard {
 
 namespace {
 
-constexpr std::int64_t at_once = 4096;  // records between two looks of others
+constexpr std::int64_t at_once = 4096;  // most records read in one go, before others may look at the view
 constexpr auto ask_every = std::chrono::seconds(5);
 constexpr double patience = 0.5;
 
@@ -93,7 +93,7 @@ bool Followed::read() {
       if (known && !now) vanished();
       const bool same = known && *now == read_from_;
       if (same)
-        reader_ = std::make_unique<JournalReader>(folder);  // it could not be read for a while
+        reader_ = std::make_unique<JournalReader>(folder);  // it was unreadable for a while
       else
         begin_anew();
     }
@@ -103,7 +103,7 @@ bool Followed::read() {
     const std::int64_t from = view_->version() + 1;
     view_->journal_records = last;
     guard.unlock();
-    if (last + 1 < from) {  // another experiment in the same file
+    if (last + 1 < from) {  // another experiment now has the same file
       begin_anew();
       return true;
     }
@@ -157,13 +157,14 @@ void Followed::look_round() {
     const auto now = identity();
     if (!now) {
       const std::unique_lock guard(mutex_);
-      if (view_ == nullptr) return;  // not begun, or read() says what is amiss
+      if (view_ == nullptr) return;  // not begun, or read() reports the error
       vanished();
     }
     if (reader_ == nullptr) return;
     if (*now != read_from_) return begin_anew();
     const bool driven = driver_of(folder).has_value();
-    // What an end or a driver's death means is known with the last record alone. Without a driver none comes after it.
+    // The end of an experiment or of its driver can be judged only when the last record is read. Without a driver no
+    // record follows.
     const std::int64_t last = reader_->last();
     {
       const std::lock_guard guard(mutex_);
@@ -176,7 +177,7 @@ void Followed::look_round() {
       asked_ = std::chrono::steady_clock::now();
       try {
         rests_ = ask_driver(folder, {.kind = ControlRequest::Kind::why}, patience).text.starts_with(at_rest);
-      } catch (const Error&) {  // of another user or machine, or busy
+      } catch (const Error&) {  // the driver belongs to another user or machine, or is busy
         rests_ = false;
       }
     }

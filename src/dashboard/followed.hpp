@@ -1,4 +1,4 @@
-// Followed: an experiment's folder, whose Journal is read as it grows.
+// Followed: an experiment's folder, whose Journal is read while it grows.
 #pragma once
 
 #include <hypertune/record/journal_reader.hpp>
@@ -18,18 +18,18 @@
 
 namespace hypertune::inline v0::dashboard {
 
-/// Read by one thread, looked at by any.
+/// Read by one thread; look() may be called from any thread.
 class Followed {
  public:
-  /// `expected`: it may not have begun yet.
+  /// `expected`: the experiment may not have begun yet.
   Followed(std::string id, std::filesystem::path folder, bool expected = false)
       : id(std::move(id)), folder(std::move(folder)), expected_(expected) {}
 
-  const std::string id;  ///< as requests name it
+  const std::string id;  ///< used in requests
   const std::filesystem::path folder;
 
-  /// Calls `f(const view::ExperimentView&)` while nobody changes it, a moment later where its first records are being
-  /// read. Error of the kind that reading had, where nothing could be read.
+  /// Calls `f(const view::ExperimentView&)` with the view locked. While the first records are being read it waits for
+  /// them, up to first_patience. If nothing could be read, throws the Error of reading.
   template <class F>
   auto look(F&& f) {
     std::unique_lock guard(mutex_);
@@ -49,17 +49,17 @@ class Followed {
   };
   Brief brief() const;
   std::string trouble() const;
-  /// Nobody waits any more.
+  /// Ends all waits in look().
   void close();
 
-  // --- by the thread that reads
+  // --- called only by the reading thread
 
-  /// Reads on, for a few milliseconds. Whether there is more to be read.
+  /// Continues to read, for a few milliseconds. Returns whether there is more.
   bool read();
-  /// Looks whether the folder and its driver are still there; now and then, and after a change of the folder.
+  /// Checks whether the folder and its driver still exist. Called now and then, and after a change of the folder.
   void look_round();
 
-  int watch = -1;  ///< of inotify
+  int watch = -1;  ///< descriptor of its inotify watch
 
  private:
   struct Identity {
@@ -86,7 +86,7 @@ class Followed {
 
   std::unique_ptr<JournalReader> reader_;
   Identity read_from_;
-  bool settled_ = false;  // what is shown has been looked at after the newest record
+  bool settled_ = false;  // whether the state was updated after the newest record
   bool rests_ = false;
   std::chrono::steady_clock::time_point asked_{};
 };

@@ -70,7 +70,7 @@ std::optional<std::string> gunzipped(std::string_view bytes, std::size_t most) {
     const std::size_t left = params.avail_out;
     out.resize(out.size() - left);
     if (error && error != zlib::error::need_buffers && error != zlib::error::end_of_stream) return std::nullopt;
-    // The end of a short one may go by without a word; whether it is whole is told by its sum.
+    // For short data the end may not be reported as such; the checksum tells whether it is complete.
     if (error == zlib::error::end_of_stream || (left > 0 && params.avail_in == 0)) break;
   }
   std::string sum;

@@ -1,4 +1,4 @@
-// Content-Encoding: gzip, by Beast's own zlib.
+// Content-Encoding: gzip, by Beast's zlib.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 namespace hypertune::inline v0::dashboard {
 
 std::string gzipped(std::string_view text);
-/// nullopt: it is none, or is damaged, or larger than `most`. Of one without a name, as gzip -n writes it.
+/// nullopt: not gzip, damaged, or larger than `most`. Accepts only gzip data without a file name, as `gzip -n` writes
+/// it.
 std::optional<std::string> gunzipped(std::string_view bytes, std::size_t most);
 
 }  // namespace hypertune::inline v0::dashboard

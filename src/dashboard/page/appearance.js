@@ -1,4 +1,4 @@
-// Light and dark: as the system has it, or as the person chose; always light on paper.
+// Light and dark theme: the system's setting or the user's choice; always light in print.
 import {themes} from './theme.js';
 
 const order = ['auto', 'light', 'dark'];
@@ -12,7 +12,7 @@ export function makeTheme(app) {
     const stored = localStorage.getItem('hypertune-theme');
     if (order.includes(stored)) choice = stored;
   } catch {
-    // Storage can be forbidden; then the choice lasts as long as the page.
+    // Storage may be forbidden; then the choice lasts until the page is left.
   }
 
   const wanted = () => (printing ? 'light' : choice === 'auto' ? (system.matches ? 'dark' : 'light') : choice);
@@ -51,7 +51,7 @@ export function makeTheme(app) {
       try {
         localStorage.setItem('hypertune-theme', choice);
       } catch {
-        // As above.
+        // Storage may be forbidden, as above.
       }
       apply();
       listeners.forEach((listener) => listener(choice));

@@ -1,5 +1,5 @@
-// Where a part of the page could not be loaded (the network changed just then, the server was ended), a person would look at
-// nothing: it is tried again, and then said. Not a module, so that it is there when modules are not.
+// If a part of the page cannot be loaded (the network changed, the server was stopped), the page would stay empty. This
+// script reloads it several times, then shows a message. It is not a module, because modules may be what is missing.
 (() => {
   const most = 5;
   const tried = Number(new URLSearchParams(location.search).get('again') ?? 0);

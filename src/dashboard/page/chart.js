@@ -1,11 +1,12 @@
-// A chart on the page: drawn by a pure function, zoomed by dragging, saved as SVG or PNG, drawn anew when data or theme change.
+// A chart on the page: drawn by a pure function, zoomed by dragging, saved as SVG or PNG, redrawn when data or theme
+// change.
 import {h, hint, save} from './dom.js';
 import {themes} from './theme.js';
 import {narrowed} from './charts/base.js';
 
 let loading = null;
 
-// The library is a megabyte: text is on the page before it is there.
+// The library has a megabyte and is loaded separately, so that the page shows text before it arrives.
 export function library() {
   loading ??= new Promise((resolve, reject) => {
     if (globalThis.echarts) {
@@ -24,7 +25,7 @@ export function library() {
       });
       document.head.append(script);
     };
-    // The document asks for it first; where that failed before anybody listened, it is asked for again.
+    // The document loads it first; if that failed before there was a listener, load it again.
     const first = document.getElementById('chart-library');
     if (!first || performance.getEntriesByName(first.src).some((entry) => entry.responseStatus === 0)) again();
     else wait(first, again);
@@ -32,13 +33,13 @@ export function library() {
   return loading;
 }
 
-// [name, value] rows as elements; the first one is the title.
+// Converts [name, value] rows to elements; the first row is the title.
 export function tip(rows) {
   return h('div', {class: 'tip'}, rows.map(([key, value], i) => h('div', {class: i === 0 ? 'tip-title' : 'tip-row'},
     h('span', {dir: 'auto'}, key), value === '' ? null : h('b', {dir: 'auto'}, value))));
 }
 
-// Which trial a click was on.
+// The trial that was clicked.
 function trialOf({seriesType, seriesId, seriesName, value, data}) {
   if (seriesType === 'parallel') return data?.trial ?? null;
   if (seriesId === 'segments') return value[3];
@@ -113,7 +114,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
     onzoom?.(range);
   }
 
-  // The ranges that are shown now, in the axes' units.
+  // The ranges shown now, in the units of the axes.
   function extent() {
     const of = (axis) => {
       const model = instance.getModel().getComponent(`${axis}Axis`, 0);
@@ -143,7 +144,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
   }
 
   function listen() {
-    // Where a finger scrolls the page, it does not mark a stretch of a chart.
+    // On a touch screen a finger scrolls the page, and must not select a range.
     const draggable = !matchMedia('(pointer: coarse)').matches && zoom !== '';
     instance.on('click', (params) => {
       if (onclick?.(params)) return;
@@ -197,7 +198,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
       const order = (i) => [Math.min(a[i], b[i]), Math.max(a[i], b[i])];
       setZoom(zoom === 'xy' ? [...order(0), ...order(1)] : [...order(0), null, null]);
     };
-    // Before the library, which keeps the events of a pressed button to itself.
+    // Capture the events before the library, which keeps those of a pressed button to itself.
     window.addEventListener('pointermove', move, true);
     window.addEventListener('pointerup', up, true);
     element.cleanup = () => {
@@ -223,7 +224,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
     actions[event.key]();
   });
 
-  // For papers: light, whatever the page is; without a tooltip; what is zoomed stays so.
+  // The chart for export: light theme, no tooltip, the current zoom.
   const printed = () => ({...option(themes.light), backgroundColor: themes.light.panel});
   const sizeOf = () => ({width: Math.max(320, canvas.clientWidth), height: Math.max(160, canvas.clientHeight)});
   const filename = (ending) => `${slug(app.summary?.name ?? 'hypertune')}-${slug(file ?? title)}.${ending}`;
@@ -269,7 +270,7 @@ export function makeChart(app, {key, title, label = title, size = 'medium', zoom
   const chart = {
     element,
     canvas,
-    // builder: theme -> option. `empty`: the sentence that stands there instead. `note`: a line below.
+    // builder: theme -> option. `empty`: a sentence to show instead of the chart. `note`: a line below it.
     show(builder, {empty = null, note = null, heading: text = null} = {}) {
       build = empty ? null : builder;
       message.hidden = !empty;

@@ -1,5 +1,6 @@
-// What all charts share. A chart is a pure function (data, theme, look) -> ECharts option: no DOM and no browser globals, so
-// that it is also drawn where there is no page. `theme.tip(rows)`, where it is there, makes a tooltip of [name, value] rows.
+// Functions shared by all charts. A chart is a pure function (data, theme, look) -> ECharts option: without DOM and
+// browser globals, so that it can also be drawn without a page. `theme.tip(rows)`, if set, makes a tooltip of [name,
+// value] rows.
 import {finite, number, short} from '../format.js';
 
 export const dash = '-';  // ECharts: no value here
@@ -7,7 +8,7 @@ export const dash = '-';  // ECharts: no value here
 export function frame(theme, {grid, click = false} = {}) {
   return {
     animation: false,
-    progressive: 0,   // all at once: a picture of thousands of points is not to be seen, or saved, when half of it is drawn
+    progressive: 0,   // draw everything at once, so that no half-drawn picture is seen or saved
     backgroundColor: 'transparent',
     textStyle: {fontFamily: theme.font, color: theme.ink2, fontSize: 11},
     grid: {left: 6, right: 14, top: 4, bottom: 4, outerBoundsMode: 'same', outerBoundsContain: 'all', ...grid},
@@ -18,7 +19,7 @@ export function frame(theme, {grid, click = false} = {}) {
 
 export const edge = (theme, dashed = false) => ({lineStyle: {color: theme.line2, type: dashed ? [3, 3] : 'solid'}});
 
-// Text that stands on an axis: short, as a name can have any length.
+// The text on an axis, shortened, because names can have any length.
 const title = (name) => short(name, 40);
 
 export function valueAxis(theme, {name = '', log = false, side = 'y', format = (value) => number(value, 4), min, max, integer = false, grid = true, ...rest} = {}) {
@@ -42,7 +43,7 @@ export function valueAxis(theme, {name = '', log = false, side = 'y', format = (
   };
 }
 
-// Values that a logarithm does not take, or that are not finite, are left out of a drawing; `unfit` counts them.
+// Values that are not finite, or not positive on a logarithmic axis, are not drawn; `unfit` counts them.
 export const fit = (value, log) => {
   const known = finite(value);
   return known === null || (log && known <= 0) ? null : known;
@@ -52,7 +53,7 @@ export function unfit(values, log) {
   return values.reduce((sum, value) => sum + (value !== null && value !== undefined && fit(value, log) === null ? 1 : 0), 0);
 }
 
-// [[x, y, ...]] without what cannot be drawn. `extra(i)` is what a tooltip or a click asks for.
+// [[x, y, ...]] of the values that can be drawn. `extra(i)` adds data for tooltips and clicks.
 export function pairs(x, y, {logX = false, logY = false, extra = () => []} = {}) {
   const out = [];
   for (let i = 0; i < x.length; i += 1) {
@@ -101,7 +102,7 @@ export function legend(theme, names, {icon = 'roundRect', ...rest} = {}) {
   };
 }
 
-// A colour of theme.scale, mixed; `at` from 0 to 1.
+// A colour interpolated from theme.scale; `at` from 0 to 1.
 export function mix(theme, at) {
   const stops = theme.scale;
   const place = Math.min(1, Math.max(0, at)) * (stops.length - 1);
