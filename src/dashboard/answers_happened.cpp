@@ -62,7 +62,7 @@ std::string importance_answer(const ExperimentView& view, const Query& query) {
 
 namespace {
 
-// The hypervolume of the front over time, at 40 trials or fewer; exact while the front is small.
+// The hypervolume of the front over the sequence of trials, at 40 points or fewer; exact while the front is small.
 void put_hypervolume(JsonWriter& out, const ExperimentView& view,
                      const std::vector<std::optional<std::vector<double>>>& losses) {
   const auto& objectives = view.results().experiment().objectives;
@@ -75,8 +75,7 @@ void put_hypervolume(JsonWriter& out, const ExperimentView& view,
           best[k] = std::isnan(best[k]) ? (*loss)[k] : std::min(best[k], (*loss)[k]);
         }
   const bool known = !worst.empty() && std::none_of(worst.begin(), worst.end(), [](double x) { return std::isnan(x); });
-  for (std::size_t k = 0; known && k < worst.size();
-       ++k)  // a little beyond the worst, so that the worst trials count too
+  for (std::size_t k = 0; known && k < worst.size(); ++k)  // beyond the worst, so that it counts too
     worst[k] += (worst[k] - best[k]) / 100 + (worst[k] == best[k] ? 1 : 0);
   std::vector<double> x, volume;
   std::vector<std::vector<double>> front;

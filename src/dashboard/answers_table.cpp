@@ -302,9 +302,7 @@ std::string trials_answer(const ExperimentView& view, const Query& query) {
     put_row(out, view, view.rows()[keys[i].place]);
     cut = i + 1 < to && out.size() + out.size() / (i + 1 - from) > max_answer * 9 / 10;
   }
-  out.end_array()
-      .member("cut", cut)
-      .end_object();  // more rows would make the answer too large; the page requests the rest
+  out.end_array().member("cut", cut).end_object();  // whether to ask for further rows
   return out.take();
 }
 

@@ -178,8 +178,7 @@ void ExperimentView::take(const record::TrialCreated& event, Seconds time) {
   TrialRow row;
   row.id = event.trial;
   row.created = time;
-  if (at !=
-      rows_.end()) {  // an id out of order: rows move, so everything that is known by row has to be computed again
+  if (at != rows_.end()) {  // an id out of order moves rows: compute all anew
     const auto place = at - rows_.begin();
     rows_.insert(at, std::move(row));
     changed_.clear();

@@ -113,7 +113,7 @@ export function mix(theme, at) {
   return `rgb(${of(0)},${of(1)},${of(2)})`;
 }
 
-// The ring round the trial that a person has chosen.
+// The ring around the chosen trial.
 export function picked(theme, points) {
   return {
     type: 'scatter', id: 'picked', name: 'chosen', data: points, symbolSize: 15, z: 20, silent: true,
@@ -121,7 +121,7 @@ export function picked(theme, points) {
   };
 }
 
-// How values of a parameter are laid on an axis: numbers as they are or as powers of ten, choices by their place.
+// How the values of a parameter are placed on an axis: numbers as they are or as powers of ten, choices by their index.
 export function scaleOf(parameter) {
   const choices = parameter.choices ?? (parameter.kind === 'bool' ? [false, true] : null);
   if (choices) {
@@ -151,7 +151,7 @@ export function scaleOf(parameter) {
   };
 }
 
-// Where a logarithmic axis is marked: powers of ten; over a short range also their halves and fifths. In powers of ten.
+// The marks of a logarithmic axis, in powers of ten: whole powers, and in a short range also 2, 3 and 5 times them.
 export function decades(low, high) {
   if (fit(low, true) === null || fit(high, true) === null || high <= low) return undefined;
   const [from, to] = [Math.log10(low), Math.log10(high)];
@@ -166,19 +166,19 @@ export function decades(low, high) {
   return out.length > 1 ? out : undefined;
 }
 
-// A narrow chart has no room for a legend beside the axis's name.
+// A narrow chart has no room for a legend beside the name of the axis, so the legend gets a line of its own.
 export function narrowed(option) {
   if (option.legend?.show && option.grid && !Array.isArray(option.grid)) option.grid = {...option.grid, top: 24};
   return option;
 }
 
-// An axis for such a scale.
+// An axis for a scale from scaleOf().
 export function scaleAxis(theme, scale, options) {
   return valueAxis(theme, {
     ...options,
     min: scale.low ?? undefined,
     max: scale.high ?? undefined,
     axisLabel: {color: theme.ink3, fontSize: 10.5, hideOverlap: true, formatter: (place) => scale.text(place), customValues: scale.ticks, ...(scale.ticks ? {} : {showMinLabel: true})},
-    axisTick: {show: false, customValues: scale.ticks},   // where the lines across the chart are
+    axisTick: {show: false, customValues: scale.ticks},   // at the grid lines
   });
 }
