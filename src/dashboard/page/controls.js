@@ -1,14 +1,14 @@
-// Controls whose values are in the address: they show what it says, and change it.
+// Controls whose values are stored in the address (URL): they show its values, and change it.
 import {h, hint} from './dom.js';
 import {short} from './format.js';
 
 let made = 0;
 
-// The controls of one view. sync() after each change of the address.
+// The controls of one view. Call sync() after each change of the address.
 export function makeControls(app) {
   const all = [];
 
-  // options(): [[value, text]]; the first one, or fallback(), holds where the address says nothing (or nothing that is there).
+  // options(): [[value, text]]. The first one, or fallback(), is used if the address has no value or an invalid one.
   function select(label, key, options, fallback = () => options()[0]?.[0] ?? '') {
     const id = `control-${made += 1}`;
     const box = h('select', {id, data: {control: key}, onchange: () => app.set({[key]: box.value === String(fallback()) ? '' : box.value})});
@@ -51,7 +51,7 @@ export function makeControls(app) {
     return control;
   }
 
-  // A few choices side by side.
+  // A group of buttons, one for each choice.
   function segments(label, key, options, fallback = options[0][0]) {
     const wrap = h('div', {class: 'segments', role: 'group', 'aria-label': label}, options.map(([value, text, title]) => h('button', {
       type: 'button', data: {value, control: key}, title, onclick: () => app.set({[key]: value === fallback ? '' : value})}, text)));
@@ -72,7 +72,7 @@ export function makeControls(app) {
   return {select, toggle, segments, sync: () => all.forEach((control) => control.sync())};
 }
 
-// The log scale is offered where it can be drawn.
+// The metrics as options of a select.
 export const metricOptions = (app) => app.summary.metrics.map((metric) => [metric, metric]);
 
 export const bar = (...controls) => h('div', {class: 'controls'}, controls.map((control) => control.element ?? control));

@@ -1,4 +1,4 @@
-// Elements from values. Text of experiments is never markup: it only ever becomes a text node or an attribute's value.
+// Makes elements. Text from experiments is never parsed as markup: it becomes a text node or the value of an attribute.
 
 const svgNames = new Set(['svg', 'path', 'circle', 'line', 'rect', 'polyline', 'g']);
 
@@ -24,7 +24,7 @@ function append(element, children) {
   }
 }
 
-// Replaces what is in `element`, if `data` is not what it was made of. What had the focus has it again (`data-key`).
+// Rebuilds the content of `element` if `data` has changed since it was built. Keeps the focus, by `data-key`.
 export function fill(element, data, build) {
   const print = JSON.stringify(data);
   if (element.madeOf === print) return false;
@@ -42,10 +42,10 @@ export function fill(element, data, build) {
   return true;
 }
 
-// A title that is shown when the pointer rests: not ten thousand characters of it.
+// A tooltip text (title), limited in length.
 export const hint = (text) => (String(text).length > 600 ? `${String(text).slice(0, 600)}…` : String(text));
 
-// A name of any length in a place of a certain width.
+// A name of any length, in a place of limited width.
 export const name = (text, attributes = {}) => h('span', {...attributes, class: `name ${attributes.class ?? ''}`, title: hint(text), dir: 'auto'}, String(text).slice(0, 2000));
 
 export const state = (which, text = which) => h('span', {class: 'state', data: {state: which}}, h('i', {class: 'dot', 'aria-hidden': 'true'}), text);
@@ -80,7 +80,7 @@ export function save(blob, filename) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-// navigator.clipboard is there only on pages from loopback or over TLS.
+// navigator.clipboard exists only on pages from loopback or over TLS.
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);

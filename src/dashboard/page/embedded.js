@@ -1,4 +1,5 @@
-// The source of a report's answers: the document itself. It has fewer of them than a server, and makes the others of those it has.
+// Answers from a report: the document itself. It contains fewer answers than a server gives, and derives others from
+// them.
 import {matcher} from './match.js';
 import {keyOf, Refused} from './source.js';
 
@@ -7,13 +8,13 @@ const absent = () => new Refused('This is not in the report. `hypertune dashboar
 const states = ['pending', 'running', 'paused', 'completed', 'stopped', 'failed'];
 const missing = (value) => value === null || value === undefined || value === 'NaN';
 
-// answers: {key of the request: answer}, and `report`: {written, left_out: {experiment: [text]}}. Names of columns and metrics
-// are their places there (`params.@2`, `@0`), as a name can have any length.
+// answers: {key of the request: answer}, and `report`: {written, left_out: {experiment: [text]}}. Columns and metrics
+// are named by their index (`params.@2`, `@0`), because names can have any length.
 export function embeddedSource(answers) {
   const plain = (path, experiment, parameters = {}) => answers[keyOf(path, {experiment, ...parameters})];
   const summaryOf = (experiment) => plain('/api/summary', experiment) ?? {objectives: [], parameters: [], metrics: []};
 
-  // The place that a request's name of a column stands for.
+  // Converts a request's name of a column to its index.
   function placed(experiment, field) {
     if (['trial', 'state', 'steps', 'value', 'duration', 'failures'].includes(field)) return field;
     const {parameters, metrics} = summaryOf(experiment);
@@ -25,7 +26,7 @@ export function embeddedSource(answers) {
     return at >= 0 ? `@${at}` : field;
   }
 
-  // Which of the trials that are here a filter chooses. -> function of a trial's number
+  // The trials of the report that match a filter. -> function of a trial's id
   function chosen(experiment, filter) {
     if (!filter) return () => true;
     const rows = plain('/api/trials', experiment)?.rows ?? [];
@@ -85,7 +86,7 @@ export function embeddedSource(answers) {
     return {...found, curves: kept, bands: null, shown: kept.length, matching: kept.length};
   }
 
-  // What is known of a trial whose own answer had no room.
+  // The known data of a trial whose own answer was left out of the report.
   function trial({experiment, trial: number}) {
     const row = plain('/api/trials', experiment)?.rows.find((one) => one.trial === Number(number));
     if (!row) throw absent();
@@ -110,7 +111,7 @@ export function embeddedSource(answers) {
       }
       const exact = answers[keyOf(path, parameters)];
       if (exact !== undefined) return exact;
-      // A stretch of time is cut out by the chart.
+      // The chart cuts out the requested time range itself.
       const whole = path === '/api/timeline' ? plain(path, experiment) : undefined;
       if (whole !== undefined) return whole;
       throw absent();

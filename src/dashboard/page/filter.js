@@ -1,4 +1,4 @@
-// The text of filters: terms with spaces between them. The server reads and judges them; here they are only put together.
+// Builds filter texts: terms separated by spaces. The server parses them.
 
 const plain = /^[^\s"<>=!:]+$/;
 
@@ -11,7 +11,7 @@ export const term = (name, op, value) => `${quote(name)}${op}${typeof value === 
 export const join = (...parts) => parts.map((part) => (part ?? '').trim()).filter((part) => part !== '').join(' ');
 
 // A range of an axis as terms. `axis`: {name, choices|null, log}; `from` and `to` in the axis's units; choices count from 0.
-// Choices that are not in the range are excluded one by one: all terms must hold, and there is no "or".
+// Choices outside of the range are excluded one by one, because all terms must hold and there is no "or".
 export function rangeTerms(axis, from, to) {
   if (axis.choices) {
     const inside = (place) => place >= from && place <= to;

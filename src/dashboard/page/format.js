@@ -1,11 +1,11 @@
-// Numbers, times and names as a person reads them. No browser globals.
+// Formats numbers, times and names for people. No browser globals.
 
-// JSON has no NaN: what is not finite comes as text.
+// JSON has no NaN: non-finite values come as text.
 export function finite(value) {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-// `digits` significant ones, without zeros at the end; exponents as people write them, 1e-5.
+// `digits` significant digits, without trailing zeros; exponents in the short form 1e-5.
 export function number(value, digits = 5) {
   if (value === null || value === undefined) return '–';
   if (value === 'Infinity' || value === Infinity) return '∞';
@@ -97,7 +97,7 @@ export function ago(unix, now) {
   return past < 5 ? 'just now' : `${duration(past)} ago`;
 }
 
-// A value of a parameter. Text stays as it is.
+// A value of a parameter. Text is not changed.
 export function setting(value) {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'number') return number(value);
@@ -105,7 +105,7 @@ export function setting(value) {
   return String(value);
 }
 
-// For labels that have no room; whole characters only.
+// Shortens labels; never splits a character.
 export function short(text, length = 28) {
   const characters = Array.from(String(text).slice(0, 4 * length + 4));
   return characters.length <= length ? characters.join('') : `${characters.slice(0, length - 1).join('')}…`;
@@ -115,5 +115,5 @@ export function plural(n, one, many = `${one}s`) {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
-// Behind what is not there: as long as it may come.
+// Appended to "there is no …": " yet" as long as the run has not ended.
 export const yet = (summary) => (summary?.state === 'ended' ? '' : ' yet');

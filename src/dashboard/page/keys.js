@@ -30,7 +30,7 @@ export function helpOverlay(app) {
   dialog.showModal();
 }
 
-// Runs actions by key, but not while a person types.
+// Runs actions by key, but not while the user types into a field.
 export function listen(actions) {
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,4 +1,4 @@
-// Starts the page: the source of its answers, what is shown (the address), what changes (events).
+// Starts the page: the source of answers, the address that says what to show, and the events of changes.
 import {makeShell} from './shell.js';
 import {embeddedSource} from './embedded.js';
 import {liveSource} from './source.js';
@@ -22,13 +22,13 @@ const app = {
   theme: null,
   root: document.body,
 
-  // A filter that is being typed is wrong now and then. It is judged here, too: the browser's console takes a request that is
-  // refused for an error of the page.
+  // While a filter is being typed it is often invalid. It is checked here before it is sent, because browsers log a
+  // refused request as an error of the page.
   async get(path, parameters = {}, signal = undefined) {
     if (parameters.filter && app.summary && app.source.live) matcher(parameters.filter, app.summary, () => null);
     return app.source.get(path, {experiment: app.route.experiment, ...parameters}, signal);
   },
-  // Changes the view's own part of the address; there is no new entry in the history for it.
+  // Changes the view's part of the address, without a new entry in the history.
   set(patch, {refresh = true} = {}) {
     app.route.query = {...app.route.query, ...patch};
     history.replaceState(null, '', format(app.route));
@@ -43,7 +43,7 @@ const app = {
   href: (view, query) => format(to(app.route, view, query)),
   trialHref: (number) => format(trialRoute(app.route, number)),
   openTrial: (number) => app.go(trialRoute(app.route, number)),
-  // The trial that charts ring and the side panel shows.
+  // The trial that charts mark and the side panel shows.
   picked: () => (/^\d+$/.test(app.route.query.trial ?? '') ? Number(app.route.query.trial) : null),
   pick(number) {
     if (app.route.view === 'trial') {
@@ -115,12 +115,12 @@ listen({
 
 async function start() {
   if (location.search !== '') history.replaceState(null, '', location.pathname + location.hash);  // see boot.js
-  // A link to nothing in particular shows the only experiment there is.
+  // An address without a route shows the only experiment, if there is just one.
   if (location.hash.replace(/^#?\/?/, '') === '') {
     try {
       await shell.loadExperiments();
     } catch {
-      // The refresher asks again, and says what is wrong.
+      // The refresher tries again and reports the error.
     }
     if (app.experiments?.length === 1) {
       app.route = {view: 'overview', experiment: app.experiments[0].id, query: {}};

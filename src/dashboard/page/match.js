@@ -1,5 +1,5 @@
-// Filters in the browser: the same terms with the same meaning as src/dashboard/filter.cpp has them. A report has no server; where there
-// is one, a filter that is wrong is not sent to it.
+// Filters in the browser, with the same syntax and meaning as in src/dashboard/filter.cpp. A report has no server; with
+// a server, this keeps invalid filters from being sent.
 import {Refused} from './source.js';
 
 const space = (c) => c === ' ' || c === '\t' || c === '\n' || c === '\r';

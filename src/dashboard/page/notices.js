@@ -1,4 +1,4 @@
-// What the page says above a view: the connection, and how the run goes on or ended.
+// The messages above a view: the connection, and changes of the run's state.
 import {clock, moment} from './format.js';
 
 const words = {
@@ -10,7 +10,7 @@ const words = {
   failed: ['bad', 'The run ended with an error.'],
 };
 
-// What to say when an experiment's summary takes the place of an earlier one; null: nothing.
+// The message for a summary that replaces an earlier one; null: none.
 export function notice(before, after, now) {
   if (!before || before.folder !== after.folder || before.state === 'reading' || after.state === 'reading') return null;
   const resumed = (after.resumed ?? 0) > (before.resumed ?? 0);
@@ -21,13 +21,13 @@ export function notice(before, after, now) {
   return {tone, text: text.replace('.', `${at}.`)};
 }
 
-// What a report says of itself: of when it is, and what of an experiment had no room.
+// The message of a report: its date, and what was left out of it.
 export function reportNotice(report, experiment) {
   const left = experiment === null ? [] : report.left_out?.[experiment] ?? [];
   return {tone: 'calm', text: `A report of ${moment(report.written)}: nothing in it changes.${left.length > 0 ? ` Left out: ${left.join('; ')}.` : ''}`};
 }
 
-// An error of the page itself: said once, for a person who would report it.
+// Reports an error of the page itself, once, so that the user can report it.
 export function withoutState(app, event) {
   if (app.broken || !event.message || /ResizeObserver/.test(event.message)) return;
   app.broken = true;

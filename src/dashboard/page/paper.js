@@ -1,9 +1,9 @@
-// What stands round a chart on paper: a title, and a key of its colours where the page says them beside the chart.
+// Adds to an exported chart a title, and a legend of its colours if the page shows them outside of the chart.
 import {fit, mix} from './charts/base.js';
 import {themes} from './theme.js';
 
-// Widths of Helvetica's characters from the space to the tilde, in thousandths of the size of the font. There is no font to
-// measure here; what ECharts guesses without one is too wide for digits and too narrow for capitals.
+// Widths of Helvetica's characters from space to tilde, in thousandths of the font size. There is no font here to
+// measure; ECharts' estimate is too wide for digits and too narrow for capitals.
 const widths = [278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278, 556, 556, 556, 556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556,
   1015, 667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611, 278, 278, 278, 469, 556,
   333, 556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500, 334, 260, 334, 584];
@@ -17,7 +17,7 @@ export function textWidth(text, size) {
   return (sum * size) / 1000;
 }
 
-// Light, with darker text than on a screen.
+// The light theme, with darker text than on a screen.
 export const paperTheme = (font) => ({...themes.light, font: font || 'Helvetica, Arial, Liberation Sans, sans-serif', panel: '#ffffff', ink: '#111417', ink2: '#2b3036', ink3: '#464c53', line: '#b9bdb8', line2: '#e4e5e1'});
 
 const escaped = (text) => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replace(/"/g, '&quot;');
@@ -154,7 +154,7 @@ export function paper(echarts, option, key, theme, {width, height, title}) {
   const inner = svg.slice(svg.indexOf('>') + 1, svg.lastIndexOf('</svg>'));
   const whole = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" version="1.1" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">\n`
     + `<rect width="${width}" height="${height}" fill="#ffffff"/>\n${around}${around === '' ? '' : '\n'}<g transform="translate(0 ${top})">${inner}</g>\n</svg>\n`;
-  // Names can have what XML cannot.
+  // Names can contain characters that XML does not allow.
   // eslint-disable-next-line no-control-regex
   return whole.toWellFormed().replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '\ufffd');
 }

@@ -1,5 +1,5 @@
-// A chart as SVG where there is no page: what `hypertune plot` runs, in an engine that has neither a DOM nor a network. The answers
-// are those of the page, and so are the charts; what stands round them (title, key of the colours) is for paper.
+// A chart as SVG without a page: run by `hypertune plot` in an engine that has neither a DOM nor a network. Answers and
+// charts are those of the page; title and legend are added for paper.
 import {bestChart, compareChart} from './charts/best.js';
 import {curvesChart, rungsChart} from './charts/curves.js';
 import {lineageChart, scheduleChart, schedules, timelineChart, useChart} from './charts/happened.js';
@@ -11,7 +11,7 @@ import {number, short} from './format.js';
 import {keyOf, metricField, parameterField} from './source.js';
 import {keyOfColours, keyOfMarks, keyOfStates, paper, paperTheme} from './paper.js';
 
-// What a person can mend: its message is all that is said.
+// An error that the user can correct. Only its message is printed.
 export class Problem extends Error {
   name = 'Problem';
 }
@@ -21,9 +21,9 @@ const nothing = (why) => {
   throw new Problem(`there is nothing to draw: ${why}`);
 };
 
-const maximum = 3000;   // trials that are drawn
+const maximum = 3000;   // most trials to draw
 
-// What the charts of one call share: what was asked for, and the answers.
+// Shared by the charts of one call: the options and the answers.
 function context(ask, options, experiment) {
   const get = (path, parameters = {}) => JSON.parse(ask(keyOf(path, {...parameters, experiment})));
   const summary = get('/api/summary');
@@ -46,7 +46,7 @@ function context(ask, options, experiment) {
     theme: paperTheme(options.font),
     mode: summary.objectives.find((one) => one.metric === metric)?.mode ?? summary.objectives[0]?.mode ?? 'min',
     field: (name) => (name === 'duration' || name === 'steps' ? name : metricField(summary, name)),
-    // Trials by columns; of the names of parameters and metrics, not of fields.
+    // Trials by columns. Takes names of parameters and metrics, not of fields.
     points(parameters, metrics) {
       const fields = [...new Set([...parameters.map((name) => parameterField(summary, name)), ...metrics.map(own.field)])];
       const data = get('/api/points', {fields: fields.join(','), limit: maximum, filter: options.filter});
@@ -56,12 +56,12 @@ function context(ask, options, experiment) {
     reported() {
       if (summary.metrics.length === 0 || metric === undefined || !summary.metrics.includes(metric)) nothing('no trial has reported a metric yet');
     },
-    // That some of the values can be drawn at all.
+    // Fails unless some of the values can be drawn.
     drawable(values, log = options.log, name = metric) {
       if (values.some((value) => fit(value, log) !== null)) return;
       nothing(log && values.some((value) => fit(value, false) !== null) ? `no value of '${short(name, 60)}' is above 0, which a logarithm needs` : `no trial has a finite value of '${short(name, 60)}'`);
     },
-    // Parameters that were asked for, or the ones that matter most; at least so many.
+    // The parameters that were asked for, or the most important ones; at least `least`, at most `most`.
     chosen(most, least = 1) {
       if (varied.length < least) nothing(varied.length === 0 ? 'there is no parameter that varies' : 'there is but one parameter that varies');
       if (options.parameters.length > most) throw new Problem(`'${options.kind}' takes ${most === 1 ? 'one parameter' : `at most ${most} parameters`}, not ${options.parameters.length}`);
@@ -99,7 +99,7 @@ function curves(c) {
   if (data.curves.length === 0) nothing(c.options.filter ? 'no trial that matches the filter has reported this metric' : `no trial has reported '${short(c.metric, 60)}' yet`);
   c.drawable(data.curves.flatMap((curve) => curve.value));
   const ladder = c.summary.has?.rungs && c.metric === c.objectives[0] ? c.get('/api/rungs') : {cuts: []};
-  // A report's step counts from 0, which a logarithm does not take: then steps done are drawn.
+  // Reported steps count from 0, which has no logarithm: draw the number of steps done instead.
   const more = logX && !time ? 1 : 0;
   const shift = (x) => x.map((step) => step + more);
   const drawn = {curves: data.curves.map((curve) => ({...curve, x: shift(curve.x)})), bands: data.bands ? {...data.bands, x: shift(data.bands.x)} : null,
@@ -142,7 +142,7 @@ function slice(c) {
   const columns = Math.max(1, Math.min(shown.length, Math.floor(c.options.width / 170)));
   const option = sliceChart({trial: data.trial, parameters: shown.map(c.parameter), columns: shown.map(data.of), values}, c.theme, {metric: c.metric, log: c.options.log, columns});
   option.yAxis.forEach((axis, k) => {
-    axis.name = k % columns === 0 ? short(c.metric, 24) : '\u00a0';   // all charts of a line are as high
+    axis.name = k % columns === 0 ? short(c.metric, 24) : '\u00a0';   // the charts of a row get the same height
   });
   const last = Math.max(...data.trial);
   return {option, key: keyOfColours(c.theme, ['first trial', 'last trial'], {from: 0.25}), height: Math.ceil(shown.length / columns), last};
@@ -184,7 +184,7 @@ function edf(c) {
   return {option: edfChart([{name: c.summary.name, ...data}], c.theme, {metric: c.metric, log: c.options.log})};
 }
 
-// Several experiments over each other, each by its name, or where two have the same by its folder.
+// Several experiments in one chart, labelled by name, or by folder if two have the same name.
 function together(contexts, experiments) {
   const [{options, theme, metric, summary: {objectives}}] = contexts;
   if (contexts.length > theme.series.length) throw new Problem(`'${options.kind}' draws ${theme.series.length} experiments at most, not ${contexts.length}`);
@@ -222,7 +222,7 @@ function edfOfSeveral(contexts, experiments) {
 
 const several = {best: bestOfSeveral, edf: edfOfSeveral};
 
-// Two metrics, of which the second is drawn upwards.
+// Two metrics; the second one is on the vertical axis.
 function against(c) {
   c.reported();
   const {metrics, log, logX, kind} = c.options;
@@ -261,7 +261,7 @@ function hypervolume(c) {
   return {option: hypervolumeChart(data, c.theme)};
 }
 
-// Times are drawn from the start of the run on: what time of day it was says nothing in a paper.
+// Times are drawn from the start of the run, because the time of day means nothing in a paper.
 function elapsed(c) {
   const origin = c.summary.started ?? 0;
   const data = c.get('/api/timeline', {limit: 4000});
@@ -315,7 +315,8 @@ export const kinds = {
   best, curves, rungs, importance, slice, contour: pair, rank: pair, parallel, pareto: against, against, hypervolume, edf, timeline, slots, lineage, schedule,
 };
 
-// What each kind heeds beside width, height, title and font; anything else is refused rather than left unheard.
+// The options that each kind uses besides width, height, title and font. Others are refused, so that none is ignored
+// silently.
 const heeded = {
   best: ['metrics', 'log', 'time'], curves: ['metrics', 'log', 'logX', 'time', 'filter'], rungs: [], importance: ['metrics'], slice: ['metrics', 'parameters', 'log', 'filter'],
   contour: ['metrics', 'parameters', 'filter'], rank: ['metrics', 'parameters', 'filter'], parallel: ['metrics', 'parameters', 'filter'], pareto: ['metrics', 'log', 'logX', 'filter'],

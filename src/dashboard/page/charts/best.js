@@ -1,4 +1,4 @@
-// How good it is, and since when: the best value so far over a sample of all trials.
+// The best value so far, over a sample of all trials.
 import {dash, fit, frame, legend, pairs, picked, tooltip, valueAxis} from './base.js';
 import {count, duration, number, short} from '../format.js';
 
@@ -12,7 +12,7 @@ export function bestChart(data, theme, look = {}) {
     .filter((point) => point[3] === state);
   const chosen = pairs(points.x, points.value, {logY: look.log, extra: (i) => [points.trial[i]]}).filter((point) => point[2] === look.pick);
   const many = points.x.length > 1200;
-  // Of a step chart only its corners are drawn; the line goes on to the last trial.
+  // Only the corners of a step chart have data; the line continues to the last trial.
   const line = data.x.map((x, i) => [x, fit(data.value[i], look.log) ?? dash]);
   return {
     ...frame(theme),
@@ -27,7 +27,7 @@ export function bestChart(data, theme, look = {}) {
         emphasis: {itemStyle: {opacity: 1, borderColor: theme.ink, borderWidth: 1}},
       })),
       {
-        // Its corners are trials, which lie below and are what is clicked.
+        // Its corners are trials; the points below the line take the clicks.
         type: 'line', id: 'best', name: 'best so far', silent: true, data: line, step: 'end', symbol: line.length < 60 ? 'circle' : 'none', symbolSize: 5, z: 5,
         lineStyle: {color: theme.best, width: 2}, itemStyle: {color: theme.best}, connectNulls: true,
       },
@@ -36,7 +36,7 @@ export function bestChart(data, theme, look = {}) {
   };
 }
 
-// Several experiments over each other. data: [{name, objective}]; look: {x, log, metric}
+// Several experiments in one chart. data: [{name, objective}]; look: {x, log, metric}
 export function compareChart(data, theme, look = {}) {
   const time = look.x === 'time';
   const format = time ? duration : count;

@@ -1,4 +1,4 @@
-// Each trial's curve, the spread of all, and where trials were cut.
+// The curve of each trial, the spread of all curves, and where trials were stopped early.
 import {fit, frame, legend, pairs, tooltip, valueAxis} from './base.js';
 import {count, duration, number, short} from '../format.js';
 
@@ -13,7 +13,7 @@ const band = (theme, bands, log) => {
         type: 'rect', shape: {x: params.coordSys.x, y: params.coordSys.y, width: params.coordSys.width, height: params.coordSys.height}}};
     },
     itemStyle: {color: theme.accent, opacity: 0.25},
-    // Its edges take part in finding the axis's range, though nothing is drawn for them.
+    // Its edges count for the range of the axis, though nothing is drawn for them.
     tooltip: {show: false},
   };
 };
@@ -25,7 +25,7 @@ export function curvesChart(data, theme, look = {}) {
   const curves = look.lines === false ? [] : data.curves;
   const many = curves.length > 40;
   const format = time ? duration : count;
-  // Of the states, the ones that say least are drawn first; the best and the chosen one last.
+  // Draw the least important states first, and the best and the chosen trial last.
   const rank = (curve) => (curve.trial === look.pick ? 3 : curve.trial === look.best ? 2 : curve.state === 'stopped' ? 0 : 1);
   const sorted = [...curves].sort((a, b) => rank(a) - rank(b));
   const lines = sorted.map((curve) => {
@@ -69,7 +69,7 @@ export function curvesChart(data, theme, look = {}) {
   };
 }
 
-// What each rung let through. data: /api/rungs
+// How many trials each rung let through. data: /api/rungs
 export function rungsChart(data, theme) {
   const rungs = data.rungs;
   const part = (key, color, name = key) => ({

@@ -1,11 +1,11 @@
-// What happened: trials over hosts and slots, how many slots were busy, and a population's lineage and schedule.
+// What happened: trials by host and slot, how many slots were busy, a population's lineage and parameter schedules.
 import {edge, fit, frame, legend, tooltip, valueAxis} from './base.js';
 import {clock, count, duration, number, setting, short} from '../format.js';
 
 export const kinds = ['running', 'completed', 'stopped', 'paused', 'preempted', 'failed', 'lost'];
 
-// Of a few seconds the time of day would say the same again and again. Of a run that is no longer it is the time since its start, and where
-// a long one is zoomed into, parts of a second. `span`: how much of it is seen.
+// A short run shows the time since its start, because the time of day would be the same on all marks. A long one shows
+// the time of day, with fractions of a second if zoomed in that far. `span`: the visible range.
 const timeAxis = (theme, origin, {span, ...options}) => {
   const seen = span ?? options.max - options.min;
   const parts = seen < 0.5 ? 3 : seen < 5 ? 2 : 1;
@@ -103,7 +103,7 @@ export function useChart(data, theme, look = {}) {
   };
 }
 
-// Who took whose weights. data: {population: [...], rows: [trial]}; look: {pick}
+// Which trial took whose weights. data: {population: [...], rows: [trial]}; look: {pick}
 export function lineageChart(data, theme, look = {}) {
   const place = new Map(data.rows.map((trial, i) => [trial, i]));
   const events = data.population.filter((event) => place.has(event.trial));
@@ -134,7 +134,7 @@ export function lineageChart(data, theme, look = {}) {
   };
 }
 
-// The values that a parameter went through in each member: {trial: [[step, value]]}. `now`: {trial: the value it has now}
+// The values that a parameter had in each member: {trial: [[step, value]]}. `now`: {trial: the present value}
 export function schedules(population, name, now, last) {
   const out = new Map();
   for (const event of [...population].sort((a, b) => a.step - b.step)) {

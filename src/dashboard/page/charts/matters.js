@@ -22,7 +22,8 @@ export function importanceChart(data, theme, look = {}) {
 
 const tip = (theme, names, rows) => tooltip(theme, ({value}) => [[`trial ${value[2]}`, ''], ...rows(value).map((text, i) => [short(names[i], 40), text])]);
 
-// A small chart for each parameter: its values against the metric. data: {trial, parameters, columns: [[]], values}; look: {metric, log, pick, columns}
+// A small chart for each parameter: its values against the metric. data: {trial, parameters, columns: [[]], values};
+// look: {metric, log, pick, columns}
 export function sliceChart(data, theme, look = {}) {
   const n = data.parameters.length;
   const columns = Math.max(1, Math.min(look.columns ?? 4, n));
@@ -50,7 +51,7 @@ export function sliceChart(data, theme, look = {}) {
   };
 }
 
-// Ranks from 0 (the worst) to 1 (the best); ties share theirs.
+// Ranks from 0 (worst) to 1 (best); equal values get the mean of their ranks.
 export function ranks(values, mode) {
   const known = values.map((value, i) => [finite(value), i]).filter(([value]) => value !== null);
   known.sort((a, b) => (mode === 'min' ? b[0] - a[0] : a[0] - b[0]));
@@ -72,8 +73,8 @@ const surfaceOf = (points, sx, sy, look) => {
 const pairPoints = (data, sx, sy, rank) => pairs(data.x.values.map(sx.at), data.y.values.map(sy.at), {extra: (i) => [data.trial[i], data.values[i], rank[i], data.x.values[i], data.y.values[i]]})
   .filter((point) => finite(point[3]) !== null);
 
-// The surface of a contour, for look.bands, and `range`: the values that its first and last colour stand for, from bad to good.
-// null: there is none.
+// The surface of a contour, for look.bands, and `range`: the values of its first and last colour, from bad to good.
+// null: there is no surface.
 export function pairSurface(data, look = {}) {
   const [sx, sy] = [scaleOf(data.x.parameter), scaleOf(data.y.parameter)];
   const bands = surfaceOf(pairPoints(data, sx, sy, []), sx, sy, look);
@@ -116,7 +117,7 @@ export function pairChart(data, theme, look = {}) {
   };
 }
 
-// What the colours of pairChart say, from the worst to the best: for a legend beside it.
+// The values at the ends of pairChart's colours, from worst to best: for a legend beside it.
 export function pairLegend(data, look = {}) {
   const known = data.values.map(finite).filter((value) => value !== null).sort((a, b) => a - b);
   if (known.length === 0) return null;

@@ -1,9 +1,9 @@
-// Every trial as a line over all its parameters and metrics; a stretch of an axis can be chosen.
+// Every trial as a line across all its parameters and metrics; a range of an axis can be selected.
 import {fit, frame, mix, scaleOf} from './base.js';
 import {finite, number, short} from '../format.js';
 import {ranks} from './matters.js';
 
-// The axes that are drawn, in order: parameters, then metrics. Choices and powers of ten are laid out by scaleOf().
+// The axes to draw, in order: parameters, then metrics. scaleOf() places choices and powers of ten.
 // data: {trial, state, parameters: [], metrics: [name], columns: {field: []}}; -> [{name, field, scale, values}]
 export function axesOf(data, logMetrics = false) {
   const parameters = data.parameters.map((parameter) => ({name: parameter.name, field: parameter.field, scale: scaleOf(parameter)}));
@@ -22,13 +22,13 @@ export function parallelChart(data, theme, look = {}) {
   const rank = ranks(data.columns[look.metric] ?? [], look.mode);
   const many = data.trial.length > 400;
   const rows = data.trial.map((trial, i) => ({i, trial, rank: rank[i] ?? 0}));
-  rows.sort((a, b) => a.rank - b.rank);  // the best lie on top
+  rows.sort((a, b) => a.rank - b.rank);  // the best are drawn on top
   const range = (axis) => {
     if (axis.scale.low !== null && axis.scale.high !== null) return [axis.scale.low, axis.scale.high];
     const known = axis.values.map(axis.scale.at).map(finite).filter((value) => value !== null);
     if (known.length === 0) return [0, 1];
     const [low, high] = [Math.min(...known), Math.max(...known)];
-    const around = high > low ? 0 : Math.abs(low) / 2 || 1;   // the only value lies in the middle
+    const around = high > low ? 0 : Math.abs(low) / 2 || 1;   // puts a single value into the middle
     return [low - around, high + around];
   };
   return {

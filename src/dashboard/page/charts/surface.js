@@ -1,4 +1,4 @@
-// A surface through scattered points, for contours: weighted by distance, and only where points are near.
+// A surface through scattered points, for contours: weighted by distance, and only near the points.
 
 // points: [[x, y, value]]; range: {low: [x, y], high: [x, y]} (null: that of the points). -> {x, y, n, values} or null
 export function grid(points, range, n = 64) {
@@ -11,7 +11,7 @@ export function grid(points, range, n = 64) {
   });
   if (ends.includes(null)) return null;
   const unit = points.map((point) => [(point[0] - ends[0][0]) / (ends[0][1] - ends[0][0]), (point[1] - ends[1][0]) / (ends[1][1] - ends[1][0]), point[2]]);
-  // With few points the kernel is wide; beyond 2.5 widths of the nearest point nothing is drawn.
+  // With few points the kernel is wide. Nothing is drawn farther than 2.5 widths from the nearest point.
   const width = Math.min(0.16, Math.max(0.05, 0.9 / Math.sqrt(points.length)));
   const values = new Array(n * n).fill(null);
   for (let j = 0; j < n; j += 1) {
@@ -34,11 +34,12 @@ export function grid(points, range, n = 64) {
   return {n, values, low: [ends[0][0], ends[1][0]], high: [ends[0][1], ends[1][1]]};
 }
 
-// The surface in steps: cells [x0, x1, y0, y1, from 0 (bad) to 1 (good)]; cells of a line with one level are one.
+// The surface in steps: cells [x0, x1, y0, y1, from 0 (bad) to 1 (good)]; neighbours of the same level in a row are
+// merged.
 export function levels(surface, descending, steps) {
   const known = surface.values.filter((value) => value !== null);
   if (known.length === 0) return {cells: []};
-  // The worst twentieth shares a colour: one diverged trial does not make all the others look alike.
+  // The worst 5 % share a colour, so that one diverged trial does not make all others look alike.
   const sorted = [...known].sort((a, b) => a - b);
   const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))];
   const [low, high] = descending ? [sorted[0], at(0.95)] : [at(0.05), sorted[sorted.length - 1]];

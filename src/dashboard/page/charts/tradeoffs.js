@@ -1,8 +1,8 @@
-// What trades off: the Pareto front of two objectives, and how the front's hypervolume grew.
+// Trade-offs: the Pareto front of two objectives, and how its hypervolume grew.
 import {frame, legend, pairs, picked, tooltip, valueAxis} from './base.js';
 import {count, number, short} from '../format.js';
 
-// The trials that no other one beats in both. points: [[x, y, ...]]; modes: [x, y]
+// The trials that no other trial beats in both objectives. points: [[x, y, ...]]; modes: [x, y]
 export function front(points, modes) {
   const sign = modes.map((mode) => (mode === 'min' ? 1 : -1));
   const sorted = [...points].sort((a, b) => sign[0] * (a[0] - b[0]) || sign[1] * (a[1] - b[1]));
@@ -17,7 +17,7 @@ export function front(points, modes) {
   return out;
 }
 
-// The front as a staircase: between two of its points, what one of them reaches. Corners are where both are as bad.
+// The front as a staircase. A corner between two of its points has the worse value of both in each objective.
 export function stairs(points) {
   const out = [];
   points.forEach((point, i) => {
