@@ -1,4 +1,4 @@
-// The page's files, as they are in the program.
+// The page's files, embedded in the program.
 #pragma once
 
 #include <string_view>
@@ -6,12 +6,12 @@
 namespace hypertune::inline v0::dashboard {
 
 struct PageFile {
-  std::string_view path;  ///< "/index.html", as requests name it
+  std::string_view path;  ///< "/index.html", as in requests
   std::string_view type;  ///< its Content-Type
-  std::string_view gzip;  ///< its content, compressed
+  std::string_view gzip;  ///< its content, compressed by gzip
 };
 
-/// nullptr: there is none. "/" is "/index.html".
+/// nullptr: there is no such file. "/" is "/index.html".
 const PageFile* find_page_file(std::string_view path);
 
 }  // namespace hypertune::inline v0::dashboard

@@ -80,7 +80,7 @@ class TokenGate : public Gate {
     std::string given;
     try {
       given = view::Query(target).text("key");
-    } catch (const Error&) {}  // as a wrong one
+    } catch (const Error&) {}  // treated as a wrong key
     const std::lock_guard guard(mutex_);
     if (used_ || !key_.matches(given))
       return answer(

@@ -1,4 +1,4 @@
-// Protection: TLS and a token, for who asks from another machine.
+// Protection: TLS and a token, for access from other machines.
 #pragma once
 
 #include "server.hpp"
@@ -9,10 +9,10 @@
 
 namespace hypertune::inline v0::dashboard {
 
-/// What a Server beyond loopback needs. Without OpenSSL there is none.
+/// Required by a Server that listens beyond loopback. Cannot be constructed without OpenSSL.
 class Protection {
  public:
-  /// Error of kind `usage` where a file is none, or this was built without OpenSSL.
+  /// Error of kind `usage` if a file is not valid, or this was built without OpenSSL.
   Protection(const std::filesystem::path& identity, const std::filesystem::path& token);
   Protection(const Protection&) = delete;
   Protection& operator=(const Protection&) = delete;
@@ -21,7 +21,7 @@ class Protection {
   Gate& gate();
   Encryption& encryption();
   const std::string& fingerprint() const;
-  /// "/enter?key=…": opens the page once, for a day, in the browser that follows it first.
+  /// "/enter?key=…": opens the page for a day, once, in the browser that follows it first.
   std::string entry() const;
 
  private:

@@ -18,7 +18,8 @@ std::unique_ptr<Experiments> read_once(const std::vector<std::filesystem::path>&
     fail(Errc::usage, "there is no experiment in '{}' or below it: name the folder of one", folders.front().string());
   for (const auto& one : all) {
     while (one->read()) {}
-    // Below a folder there may be one that is damaged: its state says so. One that was named is wanted.
+    // Among experiments found below a folder one may be damaged; its state shows that. For one that was named it is an
+    // error.
     if (one->brief().version == 0) {
       for (const auto& folder : folders) {
         std::error_code none;

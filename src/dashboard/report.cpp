@@ -1,4 +1,4 @@
-// One file of the page, its modules and its answers.
+// Writes the page, its modules and its answers into one HTML file.
 #include "page_files.hpp"
 #include "page_modules.hpp"
 #include "read_once.hpp"
@@ -23,7 +23,7 @@ std::string text_of(std::string_view path) {
   return std::move(*text);
 }
 
-// Who writes a name cannot know it: names are there before it is made.
+// Unpredictable for those who choose names in the experiment, because it is made afterwards.
 std::string random_nonce() {
   std::array<unsigned char, 18> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
@@ -33,7 +33,7 @@ std::string random_nonce() {
   return text;
 }
 
-// An SVG in an address, within an attribute.
+// Escapes an SVG for a data: URL in an attribute.
 std::string in_address(const std::string& svg) {
   std::string out;
   for (const char c : svg) {

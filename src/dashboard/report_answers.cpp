@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_experiments = 50, most_fields = 90, most_metrics = 20;
 
-// As encodeURIComponent() has it.
+// The same encoding as encodeURIComponent().
 std::string encoded(std::string_view text) {
   static constexpr std::string_view kept = "-_.!~*'()";
   std::string out;
@@ -31,7 +31,7 @@ std::string encoded(std::string_view text) {
   return out;
 }
 
-// In a JSON text '<' stands in strings alone. Without it, no name ends the element that the text is in.
+// In JSON '<' occurs only within strings. When it is escaped, no name can end the HTML element that contains the text.
 void append_harmless(std::string& out, std::string_view json) {
   for (const char c : json) {
     if (c == '<')
@@ -71,11 +71,11 @@ ReportAnswers::ReportAnswers(const Experiments& experiments, CostText cost, std:
   for (std::size_t i = 0; i < shown; ++i) {
     left_out_.emplace_back(all[i]->id, std::vector<std::string>());
     if (all[i]->brief().version == 0) {
-      ask("/api/summary", {{"experiment", all[i]->id}});  // which says why
+      ask("/api/summary", {{"experiment", all[i]->id}});  // the answer says why
       left_out_.back().second.emplace_back("all of it, which cannot be read");
       continue;
     }
-    // What one does not need, the next ones have.
+    // Room that one experiment does not need is left to the next ones.
     add(*all[i], (room - std::min(room, text_.size())) / (shown - i));
   }
   for (std::size_t i = shown; i < all.size(); ++i)
@@ -132,7 +132,7 @@ void ReportAnswers::add_charts(Followed& followed) {
   struct Names {
     std::size_t params = 0, trials = 0;
     std::vector<std::string> metrics;
-    std::vector<std::size_t> first;  // of objectives
+    std::vector<std::size_t> first;  // metrics that are objectives
   };
   const auto names = followed.look([](const ExperimentView& seen) {
     Names found{
@@ -149,7 +149,7 @@ void ReportAnswers::add_charts(Followed& followed) {
         fmt::format("charts of {} metrics beyond the first {}", grouped(metrics.size() - most_metrics), most_metrics));
     metrics.resize(most_metrics);
   }
-  // By their places, which are short whatever a name is; the page finds them by these.
+  // Named by index, which is short even if the name is not; the page uses the same keys.
   std::string fields = "duration,steps";
   std::size_t count = 2;
   for (const std::size_t at : metrics) fields += fmt::format(",@{}", at), ++count;
@@ -169,7 +169,7 @@ void ReportAnswers::add_charts(Followed& followed) {
     ask("/api/importance", of);
     ask("/api/edf", of);
   }
-  // Half of the room is for the trials themselves.
+  // Half of the room is reserved for the trials.
   const std::size_t end = end_;
   end_ -= (end_ - std::min(end_, text_.size())) / 2;
   for (const std::size_t at : metrics) curves &= curve(at, "step", 100);
@@ -194,7 +194,7 @@ void ReportAnswers::add_trials(Followed& followed, std::size_t sample) {
     for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
     total = places.size();
     const auto taken = view::sampled(seen, places, sample);
-    // The best first, so that these have room in any case; then in order.
+    // The best trials first, so that they fit in any case; then in order.
     auto order = view::best_places(seen, taken, 20);
     for (const std::size_t at : taken)
       if (std::find(order.begin(), order.end(), at) == order.end()) order.push_back(at);

@@ -1,4 +1,4 @@
-// The answers that a report has within it.
+// The answers that a report contains.
 #pragma once
 
 #include "api.hpp"
@@ -12,18 +12,18 @@
 
 namespace hypertune::inline v0::dashboard {
 
-/// Answers by the requests that the page would make for them, within bounds.
+/// Collects the answers to the requests that the page would make, within a size limit.
 class ReportAnswers {
  public:
   ReportAnswers(const Experiments& experiments, CostText cost, std::size_t room);
 
-  /// A JSON object of request and answer, and of what was left out; it has no '<' in it.
+  /// A JSON object of requests and answers, and of what was left out. It contains no '<'.
   std::string take();
 
  private:
   using Parameters = std::vector<std::pair<std::string, std::string>>;
 
-  /// Asks, and keeps the answer as that to `keep` (or to the same), where it is one and the room reaches.
+  /// Makes a request, and stores a valid answer under `keep` (or under the request itself) if there is room for it.
   bool ask(const std::string& path, const Parameters& parameters, const Parameters* keep = nullptr);
   bool put(const std::string& key, std::string_view answer);
   void add(Followed& followed, std::size_t room);
@@ -33,11 +33,11 @@ class ReportAnswers {
 
   Api api_;
   std::string text_;
-  std::size_t end_ = 0;  // what text_ may grow to
+  std::size_t end_ = 0;  // the size that text_ may reach
   std::vector<std::pair<std::string, std::vector<std::string>>> left_out_;
 };
 
-/// The name of a request, with its parameters in order: as keyOf() of the page has it.
+/// The key of a request, with its parameters in order: the same as keyOf() of the page.
 std::string request_key(const std::string& path, std::vector<std::pair<std::string, std::string>> parameters);
 
 }  // namespace hypertune::inline v0::dashboard

@@ -44,7 +44,7 @@ Server::~Server() {
 
 void Server::start() {
   const hypertune::detail::SignalBlock block;
-  for (int i = 0; i < 2; ++i)  // the run that is watched comes first
+  for (int i = 0; i < 2; ++i)  // a low priority, so that the experiment itself runs first
     asio::post(workers_, [] { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5); });
   asio::co_spawn(context_, accept(), asio::detached);
   thread_ = std::thread([this] { context_.run(); });
@@ -60,7 +60,7 @@ void Server::stop() {
 void Server::tell(const std::string& id) {
   asio::post(context_, [this, id] {
     news_[id] = ++told_;
-    if (news_.size() > 10'000) news_.clear();  // ids of experiments that have long gone
+    if (news_.size() > 10'000) news_.clear();  // drops ids of experiments that no longer exist
     for (auto* listener : listeners_) listener->cancel();
   });
 }
@@ -83,7 +83,7 @@ asio::awaitable<void> Server::accept() {
         continue;
       }
     }
-    // No room, or no descriptor: the next one stays in the system's queue until another has ended.
+    // No room, or no descriptor: the next connection waits in the system's queue until another one ends.
     open_.make_room();
     room_.expires_after(std::chrono::milliseconds(100));
     co_await room_.async_wait(token);
@@ -116,7 +116,7 @@ void set_common_headers(Gate::Response& reply) {
   reply.set(http::field::cache_control, "no-store");
 }
 
-// To what is no request as HTTP has them.
+// The answer to a malformed HTTP request.
 Server::Response Server::refusal_of(const boost::system::error_code& error) const {
   namespace http = boost::beast::http;
   if (error == http::error::body_limit || error == http::error::unexpected_body)

@@ -29,30 +29,30 @@
 
 namespace hypertune::inline v0::dashboard {
 
-/// How long a server waits for its clients, and for how many of them.
+/// How long a server waits for its clients, and how many it serves at a time.
 struct ServerLimits {
-  int connections = 256;                      ///< at once; what is missed least makes room for the next one
-  int streams = 128;                          ///< of these, with events
-  std::chrono::milliseconds first{10'000};    ///< from the beginning of a connection to its first request
+  int connections = 256;                      ///< at a time; above this the least important one is closed for a new one
+  int streams = 128;                          ///< connections with event streams, at a time
+  std::chrono::milliseconds first{10'000};    ///< from accepting a connection to the end of its first request
   std::chrono::milliseconds idle{120'000};    ///< between requests
   std::chrono::milliseconds request{10'000};  ///< from the first byte of a request to its last
-  std::chrono::milliseconds answer{30'000};   ///< until a client has taken its answer, or an event
-  std::chrono::milliseconds alive{15'000};    ///< between two signs of life of a stream of events
+  std::chrono::milliseconds answer{30'000};   ///< until a client has received its answer, or an event
+  std::chrono::milliseconds alive{15'000};    ///< between keep-alive comments on an event stream
   std::chrono::milliseconds events{250};      ///< between two events of an experiment
   std::uint32_t head = 128 << 10;             ///< bytes of a request's address and headers
 };
 
-/// Who may ask, where that is not anybody on this machine.
+/// Decides who may make requests, if not everyone on this machine may.
 class Gate {
  public:
   virtual ~Gate() = default;
   using Request = boost::beast::http::request<boost::beast::http::empty_body>;
   using Response = boost::beast::http::response<boost::beast::http::string_body>;
-  /// An answer in place of the one that was asked for; nullopt: go on.
+  /// Returns an answer to send instead of the requested one; nullopt: proceed.
   virtual std::optional<Response> refuse(const Request& request) = 0;
 };
 
-/// What brings a connection's encryption: TLS beyond loopback. Plain TCP without one.
+/// Encrypts connections: TLS, for a server beyond loopback. Without one, plain TCP.
 class Encryption;
 
 class Server {
@@ -64,11 +64,11 @@ class Server {
   ~Server();
 
   std::uint16_t port() const { return port_; }
-  /// By which names requests may call it. Before start().
+  /// Sets the host names that requests may use. To be called before start().
   void set_names(ServerNames names) { names_ = std::move(names); }
   void start();
   void stop();
-  /// That an experiment has changed, or with "" that some have come or gone. Any thread.
+  /// Reports that an experiment has changed, or with "" that some were added or removed. May be called from any thread.
   void tell(const std::string& id);
 
  private:
@@ -98,10 +98,10 @@ class Server {
   Gate* gate_;
   Encryption* encryption_;
   std::uint16_t port_ = 0;
-  detail::OpenConnections open_{&room_};       // before what destroys the connections that are left
-  std::map<std::string, std::uint64_t> news_;  // of each experiment, when it was told of last
+  detail::OpenConnections open_{&room_};       // before the members whose destructors end the remaining connections
+  std::map<std::string, std::uint64_t> news_;  // by experiment: the value of told_ at its latest change
   std::uint64_t told_ = 0;
-  std::list<boost::asio::steady_timer*> listeners_;  // streams that wait for news
+  std::list<boost::asio::steady_timer*> listeners_;  // event streams that wait for news
   int streams_ = 0;
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_;

@@ -1,4 +1,4 @@
-// How a Server serves one connection, over any stream.
+// How a Server serves one connection, on a plain or encrypted stream.
 #pragma once
 
 #include "server.hpp"
@@ -19,7 +19,7 @@
 namespace hypertune::inline v0::dashboard {
 
 void set_common_headers(Gate::Response& reply);
-std::string experiment_of(const std::string& target);  // "" where it names none
+std::string experiment_of(const std::string& target);  // "" if it names none
 boost::asio::awaitable<std::string> texts_of(const Api& api, std::vector<std::string> ids);
 boost::asio::awaitable<void> serve_encrypted(Server& server, Encryption& encryption, boost::beast::tcp_stream stream);
 
@@ -74,7 +74,7 @@ boost::asio::awaitable<void> Server::serve(Stream& stream, detail::OpenConnectio
           co_return;
         }
       } else {
-        socket.expires_never();  // what is computed ends by itself
+        socket.expires_never();  // the computation has its own end
         auto work = answered(request);
         reply = co_await boost::asio::co_spawn(workers_, std::move(work), boost::asio::use_awaitable);
       }
@@ -91,7 +91,7 @@ boost::asio::awaitable<void> Server::serve(Stream& stream, detail::OpenConnectio
     connection.proven = more;
     connection.since = detail::OpenConnections::Clock::now();
   }
-  // What is closed with bytes unread is reset, and the client may lose its answer.
+  // Closing a socket with unread bytes resets the connection, and the client may lose its answer.
   boost::system::error_code ignored;
   socket.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
   socket.expires_after(std::chrono::seconds(5));
@@ -141,13 +141,13 @@ boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string on
   std::string text = "retry: 1000\n\n";
   while (!error) {
     if (!text.empty()) {
-      // Who does not take it is dropped; what has changed meanwhile is told of once, by its newest state.
+      // A client that does not accept it is dropped. Changes in the meantime are sent once, with the newest state.
       socket.expires_after(limits_.answer);
       co_await boost::asio::async_write(stream, boost::asio::buffer(text), token);
       socket.expires_never();
       if (error) co_return;
       text.clear();
-      // At most so often: what comes meanwhile does not end this wait.
+      // A minimum pause; changes in the meantime do not end this wait.
       boost::asio::steady_timer pause(context_);
       pause.expires_after(limits_.events);
       co_await pause.async_wait(token);

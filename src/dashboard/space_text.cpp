@@ -16,7 +16,7 @@ namespace hypertune::inline v0::view {
 
 namespace {
 
-// The items of a list in brackets, as YAML writes them; empty where it is not closed.
+// The items of a YAML list in brackets; empty if it is not closed.
 std::vector<std::string> list_items(std::string_view text) {
   std::vector<std::string> items(1);
   int depth = 0;
@@ -54,7 +54,7 @@ double number_of(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? number : unknown;
 }
 
-// JSON of a scalar as the space's text writes it; a text in quotes is escaped as YAML does, which is nearly JSON's way.
+// Converts a scalar of the space's text to JSON. Quoted text has YAML's escapes, which are nearly the same as JSON's.
 std::string scalar_json(std::string_view text) {
   if (text == "true" || text == "false") return std::string(text);
   if (const double number = number_of(text); std::isfinite(number) && !text.empty()) {
@@ -128,7 +128,7 @@ std::vector<Parameter> parameters_of(const ExperimentView& view) {
   for (std::size_t c = 0; c < view.params().size(); ++c) {
     Parameter parameter;
     parameter.name = view.params().name(c);
-    // Each parameter is a line that begins with its name as YAML has it.
+    // Each parameter has a line that begins with its name, as YAML writes it.
     const std::string head = detail::scalar_text(parameter.name) + ": ";
     for (std::size_t at = 0; at < space.size();) {
       const auto end = std::min(space.find('\n', at), space.size());
@@ -139,7 +139,7 @@ std::vector<Parameter> parameters_of(const ExperimentView& view) {
       }
       at = end + 1;
     }
-    // What the text does not tell, the values do.
+    // What the text does not say is taken from the values.
     bool numbers = true, whole = true, flags = true;
     double low = unknown, high = unknown;
     const std::size_t step = view.size() / 20000 + 1;

@@ -1,4 +1,4 @@
-// /api/trial and /api/log: what is read from the folder when it is asked for.
+// /api/trial and /api/log: answers that are read from the folder on request.
 #include "api.hpp"
 
 #include <hypertune/detail/utf8.hpp>
@@ -29,7 +29,7 @@ using view::TrialRow;
 
 namespace {
 
-// A log as it is, if it is one: a trial may have put anything in its place.
+// Opens a log if it is a regular file: a trial may have put anything in its place.
 detail::Descriptor open_log(const std::filesystem::path& folder, TrialId trial, struct stat& status) {
   const auto path = detail::trial_file(folder, trial, "log");
   detail::Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
@@ -96,7 +96,7 @@ std::string ask_why_waiting(const std::filesystem::path& folder, const std::vect
       const auto [end, error] = std::from_chars(line.data() + 6, line.data() + colon, trial);
       if (error == std::errc() && end == line.data() + colon) reasons.emplace_back(trial, line.substr(colon + 2));
     }
-  } catch (const Error&) {  // another user's, on another machine, busy, or it has just ended
+  } catch (const Error&) {  // another user's or machine's driver, or it is busy or has just ended
   }
   return whole;
 }
@@ -105,7 +105,7 @@ std::string trial_answer(Followed& followed, const Query& query) {
   const TrialId id = trial_number(query);
   const auto points = static_cast<std::size_t>(query.whole("points", 500, 16, 2000));
 
-  // Where the sample is not the whole, the Journal has it, which is read without holding the view.
+  // If the sampled curve lacks points, they are read from the Journal, without locking the view.
   struct Whole {
     bool needed = false;
     std::int64_t first = 0, last = 0;
@@ -215,7 +215,7 @@ std::string log_answer(Followed& followed, const Query& query) {
     filled += static_cast<std::size_t>(got);
   }
   text.resize(filled);
-  // Nothing of a character that is cut; what follows begins with it.
+  // Leave out characters that are cut at the start or the end; the next part begins with the one at the end.
   if (asked < 0)
     while (!text.empty() && from > 0 && (static_cast<unsigned char>(text.front()) & 0xC0U) == 0x80U) {
       text.erase(0, 1);

@@ -15,11 +15,12 @@ namespace hypertune::inline v0::detail::import {
 
 namespace {
 
-// Boost.JSON knows no NaN, and rounds the last digit of a number: both are carried as a text behind this.
+// Boost.JSON does not know NaN, and may round the last digit of a number. Both are passed through it as strings that
+// begin with this character.
 constexpr char mark = '\0';
 constexpr std::string_view written_mark = "\\u0000";
 
-// The text with what is marked in place of bare words and of numbers that are not whole.
+// Replaces bare words and non-integer numbers in the text by marked strings.
 std::string with_marks(std::string_view text) {
   constexpr std::string_view number_characters = "+-.0123456789eE";
   std::string out;
@@ -49,7 +50,7 @@ std::string with_marks(std::string_view text) {
   return out;
 }
 
-// JSON again, of a value with marks in it.
+// Converts JSON that contains marked strings back.
 std::string without_marks(std::string text) {
   const std::string begin = '"' + std::string(written_mark);
   for (std::size_t at = 0; (at = text.find(begin, at)) != std::string::npos;) {

@@ -28,7 +28,7 @@ ForeignStudy read(const std::filesystem::path& source, const ImportOptions& opti
   if (start.starts_with("SQLite format 3")) {
     try {
       return read_optuna_sqlite(source, options);
-    } catch (const Error& error) {  // which speaks of journals
+    } catch (const Error& error) {  // whose message is about a Journal
       if (error.code() != Errc::corrupt) throw;
     }
     fail(Errc::input, "'{}' is damaged: it begins as an SQLite database, but cannot be read as one", source.string());
@@ -39,7 +39,7 @@ ForeignStudy read(const std::filesystem::path& source, const ImportOptions& opti
        source.string());
 }
 
-/// When each trial began and ended, where that is known, else next to what is.
+/// Sets when each trial began and ended: if unknown, near the times that are known.
 void settle_times(ForeignStudy& study) {
   Seconds known = 0;
   for (const auto& trial : study.trials)

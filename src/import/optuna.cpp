@@ -1,4 +1,4 @@
-// Optuna's two storages: tables of SQLite, and a log of operations.
+// Optuna's two storages: an SQLite database, and a log of operations.
 #include "study.hpp"
 
 #include <hypertune/error.hpp>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr const char* pruned_cause = "pruned by Optuna";
 
-// "2024-05-01 12:00:00.000001", local; or with a T and an offset, which is always +00:00.
+// "2024-05-01 12:00:00.000001", local time; or with a T and an offset, which is always +00:00.
 std::optional<Seconds> time_of(std::string_view text) {
   std::tm parts{};
   double seconds = 0;
@@ -66,8 +66,8 @@ ForeignTrial finished(OptunaTrial optuna, const std::vector<Objective>& objectiv
   if (optuna.state == "COMPLETE") trial.state = TrialState::completed;
   if (optuna.state == "PRUNED") trial.state = TrialState::stopped, trial.cause = pruned_cause;
   if (optuna.state == "FAIL") trial.state = TrialState::failed, trial.cause = "failed in Optuna";
-  // What a trial reported on its way is no result of it: Optuna goes by the values that complete trials ended with.
-  // Under the objective's name a good moment, or a pruned trial, would become the best.
+  // Intermediate values are not results: Optuna judges a trial by its final values only. If they had the name of the
+  // objective, one good intermediate value, or a pruned trial, could become the best.
   if (objectives.size() == 1) {
     std::string between = "intermediate_value";
     if (objectives.front().metric == between) between += "s";
@@ -149,7 +149,7 @@ ForeignStudy read_optuna_sqlite(const std::filesystem::path& file, const ImportO
          trial.trial.started = time_of(row.bytes(3));
          trial.trial.ended = time_of(row.bytes(4));
        });
-  std::map<std::string, Distribution> distributions;  // by their JSON
+  std::map<std::string, Distribution> distributions;  // by their JSON text
   rows(
       "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p JOIN trials t USING "
       "(trial_id) WHERE t.study_id = ?1 ORDER BY p.param_id",
@@ -182,7 +182,7 @@ ForeignStudy read_optuna_sqlite(const std::filesystem::path& file, const ImportO
 
 namespace {
 
-// Operations of JournalStorage, by their numbers.
+// Operations of JournalStorage; the values are its op codes.
 enum class Operation : std::int64_t {
   create_study,
   delete_study,
@@ -205,7 +205,7 @@ struct JournalStudy {
   bool deleted = false;
 };
 
-/// Replays the log as Optuna does: studies and trials are numbered as they were made.
+/// Replays the log as Optuna does: studies and trials are numbered in the order of their creation.
 class JournalReplay {
  public:
   explicit JournalReplay(std::string where) : where_(std::move(where)) {}
@@ -249,7 +249,7 @@ class JournalReplay {
   }
 
   std::vector<JournalStudy> studies;
-  std::vector<std::pair<OptunaTrial, std::size_t>> trials;  // with their study
+  std::vector<std::pair<OptunaTrial, std::size_t>> trials;  // with the index of their study
 
  private:
   std::int64_t integer(const boost::json::object& line, const char* key) const {
@@ -333,7 +333,7 @@ ForeignStudy read_optuna_journal(const std::filesystem::path& file, const Import
   for (std::size_t at = 1; std::getline(in, line); ++at) {
     if (line.empty()) continue;
     const std::string where = fmt::format("{}:{}", file.string(), at);
-    if (in.eof() && line.back() != '}') break;  // it is being written
+    if (in.eof() && line.back() != '}') break;  // an incomplete last line, still being written
     const auto value = parse_json(line, where);
     if (!value.is_object()) fail(Errc::input, "{}: this is no operation of Optuna's JournalStorage", where);
     replay.apply(value.get_object());

@@ -1,4 +1,4 @@
-// Ray Tune's folders: one for each trial, with params.json and result.json, a line for each result.
+// Ray Tune's folders: one for each trial, with params.json and result.json, which has one line for each result.
 #include "study.hpp"
 
 #include <hypertune/error.hpp>
@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What Ray itself puts into each result.
+// The keys that Ray itself adds to each result.
 const std::set<std::string, std::less<>> ray_keys{"timesteps_total",
                                                   "episodes_total",
                                                   "training_iteration",
@@ -47,7 +47,7 @@ std::string whole_file(const fs::path& file) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Names of what is nested are joined, as Ray does.
+// Joins the names of nested values with '/', as Ray does.
 template <class Take>
 void flatten(const boost::json::object& object, const std::string& prefix, const Take& take) {
   for (const auto& [key, value] : object) {
@@ -68,7 +68,7 @@ void add_result(ForeignTrial& trial, const boost::json::object& result, bool& do
   };
   if (const auto step = real("training_iteration"); step && *step >= 1 && *step < std::numeric_limits<int>::max())
     report.step = static_cast<int>(*step) - 1;
-  // What was done again after a restart stands twice: the later one counts.
+  // Steps that were repeated after a restart are in the file twice: the later ones count.
   while (!trial.reports.empty() && trial.reports.back().step >= report.step) trial.reports.pop_back();
   report.time = real("timestamp");
   if (report.time && !trial.started) trial.started = *report.time - real("time_total_s").value_or(0);
@@ -101,7 +101,7 @@ ForeignTrial read_trial(const fs::path& folder) {
   std::string line;
   for (std::size_t at = 1; std::getline(results, line); ++at) {
     if (line.empty()) continue;
-    if (results.eof() && line.back() != '}') break;  // it is being written
+    if (results.eof() && line.back() != '}') break;  // an incomplete last line, still being written
     const auto value = parse_json(line, fmt::format("{}:{}", (folder / "result.json").string(), at));
     if (value.is_object()) add_result(trial, value.get_object(), done);
   }
@@ -112,7 +112,7 @@ ForeignTrial read_trial(const fs::path& folder) {
     trial.cause = error.empty() ? "failed in Ray" : error.substr(error.rfind('\n') + 1);
   } else if (done) {
     trial.state = TrialState::completed;
-  } else if (!trial.reports.empty()) {  // ended from outside: Ray does not say by whom
+  } else if (!trial.reports.empty()) {  // ended from outside; Ray does not record by whom
     trial.state = TrialState::stopped;
     trial.cause = "ended in Ray before it was done";
   }
@@ -139,7 +139,7 @@ ForeignStudy read_ray(const fs::path& folder, const ImportOptions& options) {
   for (const auto& path : folders) {
     try {
       out.trials.push_back(read_trial(path));
-    } catch (const Error& error) {  // half of it was written, say, as the disk was full
+    } catch (const Error& error) {  // for example only half written, because the disk was full
       if (error.code() != Errc::input) throw;
       if (out.damaged++ == 0) out.damage = error.what();
       continue;

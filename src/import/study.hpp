@@ -1,4 +1,4 @@
-// What was found of another program's experiment, and the readers that find it.
+// Data read from another program's experiment, and the readers for it.
 #pragma once
 
 #include <hypertune/record/import.hpp>
@@ -23,9 +23,9 @@ struct ForeignReport {
 };
 
 struct ForeignTrial {
-  std::string name;  // what it was called
+  std::string name;  // its name in the other program
   Params params;
-  std::optional<TrialState> state;  // none: it had not ended
+  std::optional<TrialState> state;  // none: the trial had not ended
   std::optional<Seconds> started, ended;
   std::vector<ForeignReport> reports;
   Attributes attributes;
@@ -36,22 +36,22 @@ struct ForeignStudy {
   std::string what, name, searcher;
   const char* name_attribute;
   std::vector<Objective> objectives;
-  std::map<std::string, std::string> space;  // by parameter, as SearchSpace::describe() has it
+  std::map<std::string, std::string> space;  // by parameter, in the format of SearchSpace::describe()
   std::vector<ForeignTrial> trials;
   std::size_t damaged = 0;  // trials that could not be read
-  std::string damage;       // … and what was wrong with the first one
+  std::string damage;       // the error of the first of these
   Attributes attributes;
 };
 
-/// Python's JSON, where NaN and Infinity may stand bare; numbers that are not whole are read by number() alone. Error
-/// of kind `input` that names `where`.
+/// Parses JSON as Python writes it, with bare NaN and Infinity. Non-integer numbers in the result can only be read by
+/// number(). Error of kind `input` that names `where`.
 boost::json::value parse_json(std::string_view text, const std::string& where);
-/// A number, also NaN and infinite; nullopt: something else.
+/// A number, including NaN and infinities; nullopt: something else.
 std::optional<double> number(const boost::json::value& value);
-/// A parameter's or an attribute's value; what is no flag, number or text is the text of its JSON.
+/// The value of a parameter or attribute. Anything but a bool, number or text becomes the text of its JSON.
 Value plain_value(const boost::json::value& value);
 
-/// A parameter's distribution as Optuna writes it, and what a number that it stores means.
+/// A parameter's distribution as Optuna stores it; converts the stored numbers to values.
 class Distribution {
  public:
   Distribution() = default;
@@ -67,19 +67,19 @@ class Distribution {
   std::string text_;
 };
 
-/// What Optuna's storages have of a trial, as they tell it bit by bit.
+/// What Optuna's storages have about a trial, collected piece by piece.
 struct OptunaTrial {
   ForeignTrial trial;
   std::string state;  // "COMPLETE", …
   std::vector<double> values;
   std::map<std::int64_t, double> intermediate;
 };
-/// Gives the trial its reports and its state.
+/// Makes the final trial, with its reports and state.
 ForeignTrial finished(OptunaTrial trial, const std::vector<Objective>& objectives);
-/// Of an Optuna study: names of metrics where it has some.
+/// The objectives of an Optuna study, with its names of the metrics if it has them.
 std::vector<Objective> objectives_of(const std::vector<Mode>& modes, const std::vector<std::string>& names,
                                      const ImportOptions& options);
-/// Which of the studies is meant.
+/// The index of the study to import.
 std::size_t chosen_study(const std::vector<std::string>& names, const ImportOptions& options,
                          const std::string& source);
 

@@ -68,7 +68,7 @@ struct HttpClient::Connection {
   std::optional<beast::ssl_stream<beast::tcp_stream&>> tls;
 #endif
 
-  /// Starts an operation and runs it to its end, which the stream's time limit brings about if nothing else does.
+  /// Starts an operation and runs it to its end; the stream's time limit ends it at the latest.
   template <class Start>
   void run(const char* what, const Start& start) {
     error_code result;
@@ -125,7 +125,7 @@ Answer HttpClient::request(std::string_view target, const std::string& body, std
   if (!body.empty()) request.set(http::field::content_type, "application/json");
   request.body() = body;
   request.prepare_payload();
-  // A server may close a connection that was idle just as it is used again: then once more, with a new one.
+  // The server may close an idle connection at the moment it is reused: then try once more with a new one.
   for (const bool reused : {connection_ != nullptr, false}) {
     try {
       const bool fresh = connection_ == nullptr;

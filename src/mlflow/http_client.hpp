@@ -1,4 +1,4 @@
-// One connection to an HTTP server, kept open between requests. Blocking, with a bound for each request.
+// One connection to an HTTP server, kept open between requests. Blocking, with a time limit for each request.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,12 @@
 
 namespace hypertune::inline v0::detail::mlflow {
 
-/// The server cannot be reached, or does not answer in time: trying again later may help.
+/// The server cannot be reached, or does not answer in time; a later attempt may succeed.
 struct Unreachable : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Of http://host:port/path. Error of kind `usage` for anything else.
+/// Parses http://host:port/path. Error of kind `usage` for anything else.
 struct Address {
   bool tls = false;
   std::string host, port, path;
@@ -28,13 +28,14 @@ struct Answer {
 
 class HttpClient {
  public:
-  /// `authorization`: the header's value; empty: none.
+  /// `authorization`: value of the Authorization header; empty: no such header.
   HttpClient(Address address, std::string authorization);
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
   ~HttpClient();
 
-  /// A request with a JSON body (empty: GET) to a path below the address. Throws Unreachable, within `limit`.
+  /// Sends a request with a JSON body (empty: GET) to a path below the address. Throws Unreachable, at the latest after
+  /// `limit`.
   Answer request(std::string_view target, const std::string& body, std::chrono::milliseconds limit);
 
  private:

@@ -52,7 +52,7 @@ std::string authorization() {
 
 }  // namespace
 
-/// Reads the Journal behind the experiment, and sends it.
+/// Reads the Journal concurrently with the experiment, and sends its records.
 class MlflowLogger::Sender {
  public:
   Sender(MlflowOptions options, Say say)
@@ -127,7 +127,7 @@ class MlflowLogger::Sender {
     }
   }
 
-  // Whether there is something to send: a wake-up, or what was recorded before.
+  // Waits for something to send. Returns false when it is closing and everything was sent, or no time is left.
   bool wait_for_records() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return look_ || closing_ || !trouble_.empty(); });
@@ -136,7 +136,7 @@ class MlflowLogger::Sender {
     return true;
   }
 
-  // Until the next try, of which there are more towards the end. False: there is no time left for one.
+  // Waits for the next attempt, with shorter pauses while closing. False: there is no time left for one.
   bool pause_after(const std::string& why, Millis pause) {
     std::unique_lock lock(mutex_);
     if (trouble_.empty())
@@ -151,7 +151,7 @@ class MlflowLogger::Sender {
     return Clock::now() < *deadline_;
   }
 
-  // Who this experiment is among all that a server may have: when it was started first, and its seed.
+  // Identifies this experiment on the server: by the time of its first start, and its seed.
   void begin() {
     std::string identity, name;
     JournalReader(directory_).read([&](const Record& record) {
@@ -217,15 +217,15 @@ class MlflowLogger::Sender {
 
   const MlflowOptions options_;
   const Say say_;
-  Server server_;  // of the thread
+  Server server_;  // used only by the thread
   bool said_refused_ = false;
   std::filesystem::path directory_, position_file_;
   std::string place_;
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   bool look_ = false, closing_ = false;
   std::int64_t sent_ = 0, newest_ = 0;
-  std::string trouble_, refusal_;  // why it cannot be reached; why nothing is sent any more
+  std::string trouble_, refusal_;  // why it cannot be reached; why sending has stopped for good
   std::optional<Clock::time_point> deadline_;
   std::jthread thread_;
 };

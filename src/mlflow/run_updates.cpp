@@ -14,7 +14,7 @@ namespace hypertune::inline v0::detail::mlflow {
 
 namespace {
 
-// MLflow's limits: of a key, a parameter, a tag; of what one log-batch may have.
+// MLflow's limits: of the length of a key, a parameter and a tag, and of the entries of one log-batch request.
 constexpr std::size_t longest_key = 250, longest_param = 6000, longest_tag = 5000;
 constexpr std::size_t most_entries = 1000, most_params = 100, most_tags = 100;
 
@@ -36,8 +36,8 @@ void append_pairs(std::string& body, const char* name, const auto& begin, const 
 
 namespace {
 
-// Of the whole name, so that two names of which the same is left stay apart. It is the same in each run, as a
-// resumption goes on with the keys of the one before.
+// A hash of the whole name keeps names different that have the same shortened form. It is the same in each run, because
+// a resumed experiment continues with the same keys.
 std::string name_digest(std::string_view name) { return "-" + ContentHash::of(name).substr(0, 8); }
 
 std::string readable_key(std::string_view name) {
@@ -47,7 +47,7 @@ std::string readable_key(std::string_view name) {
                       std::string_view("_-. :/").find(c) != std::string_view::npos;
     if (!fine) c = '_';
   }
-  // It is a path to MLflow, which must stay below its folder.
+  // MLflow uses it as a path, which must stay below its folder.
   if (out.empty() || out.front() == '/' || out.front() == '.' || out.back() == '/' ||
       out.find("//") != std::string::npos || out.find("/.") != std::string::npos)
     for (char& c : out)
@@ -90,7 +90,7 @@ struct Take {
     std::string objectives;
     for (const auto& objective : e.objectives)
       objectives += fmt::format("{}{} {}", objectives.empty() ? "" : ", ", to_string(objective.mode), objective.metric);
-    // Another start may have others, which parameters cannot: they are tags.
+    // They are tags, because a later start may have other values, and parameters cannot be changed.
     for (const auto& [name, value] : {std::pair<const char*, std::string>("hypertune.search", e.searcher),
                                       {"hypertune.schedule", e.scheduler},
                                       {"hypertune.executor", e.executor},
@@ -128,7 +128,7 @@ struct Take {
   }
   void operator()(const record::TrialPaused& e) const { tag(e.trial, "hypertune.state", "paused"); }
   void operator()(const record::TrialExploited& e) const {
-    std::string params;  // those of a run cannot be changed
+    std::string params;  // a run's own parameters cannot be changed
     append_json_object(params, e.params);
     tag(e.trial, "hypertune.params", params);
     tag(e.trial, "hypertune.donor", fmt::to_string(e.donor));

@@ -1,4 +1,4 @@
-// What records mean to MLflow: what is to be said of each run. No I/O.
+// Converts records to updates of MLflow runs. No I/O.
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -14,7 +14,7 @@
 
 namespace hypertune::inline v0::detail::mlflow {
 
-/// The run of the experiment as a whole, among those of trials.
+/// The id of the run for the whole experiment, among those of trials.
 inline constexpr TrialId parent_run = -1;
 
 struct Metric {
@@ -25,22 +25,22 @@ struct Metric {
 };
 
 struct RunUpdate {
-  std::string name;          // of one that is to be made
+  std::string name;          // used if the run has to be created
   std::int64_t created = 0;  // ms since 1970
   std::vector<std::pair<std::string, std::string>> params;
   std::vector<Metric> metrics;
   std::map<std::string, std::string> tags;
-  std::string status;  // empty: as it is
+  std::string status;  // empty: unchanged
   std::optional<std::int64_t> ended;
 };
 
 /// As MLflow allows it: letters, digits, and `_-. :/` of at most 250 bytes. In a name that is not so anything else
 /// becomes `_`, and a number made of the whole name follows, so that different names have different keys.
 std::string key_text(std::string_view name);
-/// At most so many bytes, not within a character.
+/// At most `bytes` bytes of the text, without splitting a character.
 std::string cut(std::string_view text, std::size_t bytes);
 
-/// Gathers records, in order, as updates by run.
+/// Collects records, in order, as updates for each run.
 class RunUpdates {
  public:
   void add(const Record& record);
@@ -51,7 +51,7 @@ class RunUpdates {
   std::map<TrialId, RunUpdate> runs_;
 };
 
-/// The bodies of log-batch requests for this run: as many as MLflow's limits for one make necessary.
+/// The bodies of log-batch requests for this run: as many as MLflow's limits require.
 std::vector<std::string> log_batches(const std::string& run, const RunUpdate& update);
 
 }  // namespace hypertune::inline v0::detail::mlflow

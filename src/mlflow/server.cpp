@@ -20,7 +20,7 @@ std::string json_text(std::string_view text) {
   return out;
 }
 
-// A text within an answer that should be there.
+// A text that the answer must have.
 std::string text_at(const json::value& value, const char* pointer) {
   boost::system::error_code missing;
   const auto* found = value.find_pointer(pointer, missing);
@@ -41,7 +41,7 @@ json::value Server::call(std::string_view method, const std::string& body) {
   const Answer answer = http_.request(fmt::format("/api/2.0/mlflow/{}", method), body, limit_());
   boost::system::error_code wrong;
   json::value value = json::parse(answer.body, wrong);
-  constexpr unsigned not_implemented = 501;  // nor will it be later
+  constexpr unsigned not_implemented = 501;  // and will not be later
   if (answer.status == 408 || answer.status == 429 || (answer.status >= 500 && answer.status != not_implemented))
     throw Unreachable(fmt::format("it answered {}", answer.status));
   if (answer.status != 200) {
@@ -76,7 +76,7 @@ bool Server::open(const std::string& experiment, const std::string& identity) {
           text_at(call("experiments/create", fmt::format("{{\"name\": {}}}", json_text(experiment))), "/experiment_id");
     } catch (const Refused& also) {
       if (also.status != 400) throw;
-      id = find();  // somebody else has just made it
+      id = find();  // another client has just created it
     }
   }
   experiment_ = id;

@@ -1,4 +1,4 @@
-// The calls of MLflow's REST interface (version 2.0) that are needed to send runs.
+// The part of MLflow's REST API (version 2.0) that is needed to send runs.
 #pragma once
 
 #include "http_client.hpp"
@@ -17,25 +17,25 @@
 
 namespace hypertune::inline v0::detail::mlflow {
 
-/// The server has refused a request: the same one would be refused again.
+/// The server has refused a request, and would refuse it again.
 struct Refused : std::runtime_error {
   Refused(unsigned code, const std::string& text) : std::runtime_error(text), status(code) {}
   unsigned status;
 };
 
-/// What is sent is idempotent: runs are found by their tags, and equal metrics, parameters and tags are kept once.
+/// Sending is idempotent: runs are found by their tags, and equal metrics, parameters and tags are stored once.
 class Server {
  public:
   Server(const MlflowOptions& options, std::string authorization);
 
-  /// Each request may take as long as `limit()` says at its beginning.
+  /// Sets the time limit of requests: `limit()` is called at the beginning of each.
   void bound_by(std::function<std::chrono::milliseconds()> limit) { limit_ = std::move(limit); }
 
-  /// Finds or makes the experiment, and finds the runs that were sent of `identity` (which names this experiment among
-  /// all). Whether there were any.
+  /// Finds or creates the experiment, and finds the runs already sent for `identity` (which identifies this
+  /// experiment). Returns whether there were any.
   bool open(const std::string& experiment, const std::string& identity);
   bool is_open() const { return !experiment_.empty(); }
-  /// What the server has may have changed without us: the next open() looks again.
+  /// Makes the next open() look again, because the data on the server may have been changed by others.
   void close() { experiment_.clear(); }
   const std::string& experiment() const { return experiment_; }
 

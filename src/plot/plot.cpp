@@ -18,7 +18,7 @@ namespace hypertune::inline v0::plot {
 
 namespace {
 
-// It stands in an attribute of each text.
+// The font is written into an attribute of each text.
 void check_font(const std::string& font) {
   const bool name = std::all_of(font.begin(), font.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ' ' || c == ',' ||
@@ -55,7 +55,7 @@ std::string svg(const Picture& picture) {
   const std::string options = options_of(picture);
   Script script([](std::string_view path) { return dashboard::page_text(path); },
                 [&](const std::string& target) { return target == "options" ? options : answer_of(api, target); });
-  // A picture is drawn at once: what would happen later is what a page has, animations and waiting for more data.
+  // The picture is drawn synchronously. Timers are only for animations and incremental loading on a page.
   script.run("globalThis.setTimeout = () => 0; globalThis.clearTimeout = () => {};", "before.js");
   script.run(dashboard::page_text("/vendor/echarts/echarts.min.js").value_or(""), "echarts.min.js");
   return script.call(

@@ -1,4 +1,4 @@
-// Plot: a chart of the page as an SVG, for papers.
+// Plot: renders a chart of the page as an SVG, for papers.
 #pragma once
 
 #include <filesystem>
@@ -8,13 +8,13 @@
 
 namespace hypertune::inline v0::plot {
 
-/// What plot.js draws, for who proposes it.
+/// The kinds of charts that plot.js draws, for help texts and completion.
 inline constexpr std::string_view kinds =
     "best,curves,rungs,importance,slice,contour,rank,parallel,pareto,against,hypervolume,edf,timeline,slots,lineage,"
     "schedule";
 
 struct Picture {
-  std::vector<std::filesystem::path> folders;  ///< of one experiment; of several for the kinds that draw them together
+  std::vector<std::filesystem::path> folders;  ///< of one experiment; of several for kinds that can draw them together
   std::string kind;                            ///< one of `kinds`
   std::vector<std::string> metrics = {}, parameters = {};
   int width = 640, height = 400;
@@ -22,9 +22,9 @@ struct Picture {
   std::string title = {}, font = {}, filter = {};
 };
 
-/// The same experiment and the same picture make the same bytes. Errors: `usage` (a folder without an experiment, a
-/// font that is no name), `input` (what there is not, or where there is nothing to draw: its message says which there
-/// are, or why).
+/// Deterministic: the same experiment and options give the same bytes. Errors: `usage` (a folder without an experiment,
+/// an invalid font name), `input` (a name that does not exist, or nothing to draw; the message lists the existing
+/// names, or says why).
 std::string svg(const Picture& picture);
 
 }  // namespace hypertune::inline v0::plot

@@ -1,4 +1,4 @@
-// QuickJS's header, as a system's: its warnings and its style are others'.
+// Includes QuickJS's header as a system header, so that its warnings are ignored.
 #pragma once
 #pragma GCC system_header
 

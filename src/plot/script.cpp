@@ -21,7 +21,7 @@ struct ContextEnd {
   void operator()(JSContext* context) const { JS_FreeContext(context); }
 };
 
-// A value of the engine, given back at the end.
+// A value of the engine, freed by the destructor.
 class Held {
  public:
   Held(JSContext* context, JSValue value) : context_(context), value_(value) {}
@@ -87,11 +87,11 @@ class Script::Engine {
   }
 
  private:
-  // Nothing is thrown through the engine, which is C.
+  // No exception may pass through the engine, which is C.
   static JSModuleDef* load(JSContext* context, const char* name, void* self) {
     try {
       const auto text =
-          static_cast<Engine*>(self)->modules_("/" + std::string(name));  // its own names have no slash there
+          static_cast<Engine*>(self)->modules_("/" + std::string(name));  // module names inside have no leading slash
       if (!text) {
         JS_ThrowReferenceError(context, "there is no module '%s'", name);
         return nullptr;
@@ -100,7 +100,7 @@ class Script::Engine {
           JS_Eval(context, text->c_str(), text->size(), name, JS_EVAL_TYPE_MODULE | JS_EVAL_FLAG_COMPILE_ONLY);
       if (JS_IsException(module)) return nullptr;
       auto* const made = static_cast<JSModuleDef*>(JS_VALUE_GET_PTR(module));
-      JS_FreeValue(context, module);  // the runtime holds it
+      JS_FreeValue(context, module);  // the runtime owns it
       return made;
     } catch (...) {
       static_cast<Engine*>(self)->thrown_ = std::current_exception();

@@ -1,4 +1,4 @@
-// Script: JavaScript with no way to the outside but one question, by QuickJS.
+// Script: runs JavaScript in QuickJS. A script can reach the outside only by one function, ask().
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,13 @@
 
 namespace hypertune::inline v0::plot {
 
-/// One engine: what runs in it sees what ran before. Errors of kind `io` where a script has a fault, takes too long or
-/// too much memory. One thread.
+/// One engine; scripts share its global state. Errors of kind `io` if a script fails, or takes too long or too much
+/// memory. To be used by one thread.
 class Script {
  public:
-  /// The text of a module by its path ("/charts/base.js"); nullopt: there is none.
+  /// The text of a module by its path ("/charts/base.js"); nullopt: no such module.
   using Modules = std::function<std::optional<std::string>(std::string_view path)>;
-  /// What `ask(text)` of a script returns. What it throws ends the script, and is thrown on by call().
+  /// Implements a script's `ask(text)`. An exception ends the script, and call() throws it again.
   using Ask = std::function<std::string(const std::string& text)>;
 
   Script(Modules modules, Ask ask, std::chrono::seconds patience = std::chrono::seconds(120));
@@ -25,10 +25,10 @@ class Script {
   Script& operator=(const Script&) = delete;
   ~Script();
 
-  /// Runs a script that is no module. `name` is for messages.
+  /// Runs a script that is not a module. `name` is used in messages.
   void run(const std::string& source, const char* name);
-  /// Runs a module, and returns the global text `answer` that it has set. Error of kind `input` where it throws an
-  /// Error whose name is Problem: that is its message.
+  /// Runs a module, and returns the text that it has stored in the global `answer`. If it throws an Error whose name is
+  /// Problem, throws an Error of kind `input` with its message.
   std::string call(const std::string& module, const char* name);
 
  private:

@@ -1,11 +1,11 @@
-// When a view asks for its data again: at once for a person, otherwise as often as it is quick and is looked at.
+// When a view reloads its data: at once for an action of the user, otherwise as often as it is fast enough and visible.
 import {Refused} from './source.js';
 
 export function makeRefresher(app, shell) {
   let view = null;
   let running = null;
   let timer = null;
-  let retry = false;   // the timer is that of a failure
+  let retry = false;   // the timer is the retry after a failure
   let again = false;
   let took = 0;
   let failures = 0;
@@ -49,14 +49,14 @@ export function makeRefresher(app, shell) {
     }
   }
 
-  // Not more than a fifth of the time goes into refreshing.
+  // Limits refreshing to a fifth of the time.
   function soon() {
     if (running) {
       again = true;
       return;
     }
     if (timer !== null && !retry) return;
-    clearTimeout(timer);   // who tells of a change can be asked again
+    clearTimeout(timer);   // an event of a change means that the server can be reached again
     timer = null;
     retry = false;
     if (document.hidden) {

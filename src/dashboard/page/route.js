@@ -1,15 +1,16 @@
-// What the page shows is in its address: #/e/EXPERIMENT/VIEW?key=value. No browser globals, so that it can be tested alone.
+// The address holds what the page shows: #/e/EXPERIMENT/VIEW?key=value. No browser globals, so that it can be tested
+// alone.
 
 export const views = ['overview', 'trials', 'trial', 'curves', 'matters', 'tradeoffs', 'happened'];
 
-// Of a view, these stay when another view of the same experiment is opened.
+// These parameters of a view are kept when another view of the same experiment is opened.
 const kept = ['filter', 'brush', 'trial'];
 
 const decode = (text) => {
   try {
     return decodeURIComponent(text.replace(/\+/g, ' '));
   } catch {
-    return text;  // a % that a person typed
+    return text;  // an invalid % typed by the user
   }
 };
 
@@ -49,7 +50,7 @@ export function format(route) {
   return `#/e/${encodeURIComponent(route.experiment)}/${route.view}${number}${query}`;
 }
 
-// The address of another view from here; the filter and the chosen trial go along.
+// The address of another view; keeps the filter and the chosen trial.
 export function to(route, view, query = {}) {
   const along = {};
   if (view !== 'trial') {

@@ -1,4 +1,4 @@
-// What stands around each view: the experiment and its state, the tabs, the filter, notices, and the side panel of a trial.
+// The frame around each view: the experiment and its state, tabs, filter, notices, and the side panel of a trial.
 import {fill, h, hint, icon, name} from './dom.js';
 import {ago, clock, count, number, share} from './format.js';
 import {format, to} from './route.js';
@@ -31,7 +31,7 @@ export function makeShell(app, appearance) {
     h('div', {class: 'bar second'}, nav, filter)), filterError, notices, h('div', {class: 'body'}, main, side), toast);
 
   let messages = {report: null, connection: null, run: null, problem: null};
-  let reportOf;            // the experiment that the report's notice is of
+  let reportOf;            // the experiment to which the report's notice belongs
   let lostAt = null;
   let typing = null;
   let toastTimer = null;
@@ -177,16 +177,16 @@ export function makeShell(app, appearance) {
     async loadExperiments(signal) {
       app.experiments = (await app.source.get('/api/experiments', {}, signal)).experiments;
     },
-    // What every view needs first.
+    // Loads what every view needs first.
     async load(signal) {
       const {experiment} = app.route;
       const list = experiment === null || app.experiments === null ? shell.loadExperiments(signal) : null;
-      // An experiment's views do without the list; the tabs know of the others when it is there.
+      // The views of an experiment do not wait for the list; the tabs are updated when it arrives.
       list?.then(() => shell.sync(), () => {});
       if (experiment !== null) {
         const summary = await app.get('/api/summary', {}, signal);
         if (signal.aborted || app.route.experiment !== experiment) return;
-        if (summary.error) {   // nothing of it can be read: who tells of a change has it asked for again
+        if (summary.error) {   // the experiment is unreadable: it is loaded again at the next event of a change
           app.summary = null;
           await list;
           shell.sync();
@@ -204,12 +204,12 @@ export function makeShell(app, appearance) {
         side.replaceChildren(h('div', {class: 'peek-error'}, h('p', null, error.message), h('button', {type: 'button', onclick: () => app.pick(null)}, 'Close')));
       });
     },
-    // Nothing of a view is shown before it has data: boxes that are empty say nothing.
+    // A view is hidden until it has data, because empty boxes say nothing.
     loaded() {
       main.classList.remove('loading');
     },
     changed() {},
-    // -> whether the view is to be asked for again, as the connection is back
+    // -> whether to reload the view, because the connection is back
     connection(which) {
       link.dataset.link = which;
       link.textContent = which === 'open' ? 'live' : 'no connection';
@@ -224,7 +224,7 @@ export function makeShell(app, appearance) {
       tell('connection', {tone: 'warn', text: `The connection to the server was lost at ${clock(lostAt)}; what is shown is from then. Trying again…`});
       return false;
     },
-    // A request that was refused is most often a filter that is being typed: said beside it.
+    // A refused request is mostly due to a filter that is being typed, so its error is shown beside the filter.
     problem(text, refused = false) {
       const atFilter = text !== null && refused && filtered.has(app.route.view) && (app.route.query.filter ?? '') !== '';
       filterError.hidden = !atFilter;
@@ -255,7 +255,7 @@ export function makeShell(app, appearance) {
       if (app.route.view === 'trial') app.open('trials', {trial: String(app.route.number)});
       return true;
     },
-    // Without a table on the view: trials by their numbers.
+    // For views without a table: steps through trials by id.
     step(by) {
       const at = app.picked();
       const total = Object.values(app.summary?.counts ?? {}).reduce((a, b) => a + b, 0);

@@ -1,7 +1,8 @@
-// The colours of the page and of its charts, once: the CSS variables are set from here. No browser globals, so that charts
-// can be drawn where there is no page. States keep their colour in both themes; they are told apart with colour blindness too.
+// The colours of the page and of its charts; the CSS variables are set from here. No browser globals, so that charts
+// can be drawn without a page. States have the same colour in both themes; they can be told apart with colour blindness
+// too.
 
-// Without quotation marks: they would end the attribute of an SVG that has the names.
+// Without quotation marks, which would end the SVG attribute that contains the names.
 const font = 'Inter, system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Noto Sans, DejaVu Sans, sans-serif';
 
 const light = {
@@ -28,7 +29,7 @@ const light = {
     preempted: '#8a5fb5', lost: '#d0789a', pause: '#e7dcc2',
   },
   series: ['#1d5fa8', '#d07a1f', '#12866a', '#a8408f', '#c4432b', '#708a1c', '#3a9fc4', '#7a6652', '#5b5bd0', '#8f949a'],
-  // From bad to good; even in lightness, so that it reads in grey as well.
+  // From bad to good, with even steps in lightness, so that it can be read in grey too.
   scale: ['#e9e6f0', '#c4cfe6', '#8fb8d6', '#4f9dbf', '#1f7fa0', '#0c5c7c', '#08395a'],
 };
 

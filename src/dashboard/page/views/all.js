@@ -1,4 +1,4 @@
-// The views by the names that the address has.
+// The views by their names in the address.
 import {overview} from './overview.js';
 import {trials} from './trials.js';
 import {trial} from './trial.js';

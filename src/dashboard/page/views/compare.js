@@ -1,4 +1,4 @@
-// Experiments side by side: how good and since when, how the values are spread, and what they differ in.
+// Experiments side by side: the best value over time, the distribution of the values, and the settings that differ.
 import {fill, h, hint, name} from '../dom.js';
 import {count, duration, number, plural, setting, short} from '../format.js';
 import {format} from '../route.js';
@@ -48,7 +48,7 @@ export function compare(app) {
   const table = h('div', {class: 'table-box'});
   const tablePanel = h('section', {class: 'panel'}, h('header', {class: 'panel-head'}, h('h2', null, 'Settings and outcomes'), h('div', {class: 'tools'}, differing.element)), table);
 
-  // Of one that cannot be read there is nothing to draw.
+  // Leaves out experiments that cannot be read, as there is nothing to draw.
   function asked() {
     try {
       const list = JSON.parse(app.route.query.e || '[]');
@@ -58,7 +58,7 @@ export function compare(app) {
     }
   }
 
-  // Without a choice: the ones that tune the same metric as the latest.
+  // By default the experiments that tune the same metric as the latest one.
   function chosen() {
     const ids = asked();
     if (app.route.query.e) return ids.slice(0, most);
@@ -83,7 +83,7 @@ export function compare(app) {
       if (signal.aborted) return;
       controls.sync();
       const tuned = summaries.filter(({summary}) => summary.objectives.some((one) => one.metric === metric.value));
-      // The same name twice is told apart by the folder.
+      // Experiments with the same name are labelled by folder.
       const label = ({id, summary}) => (summaries.some((other) => other.id !== id && other.summary.name === summary.name) ? id : summary.name);
       const [bests, edfs] = await Promise.all([
         Promise.all(tuned.map(({id}) => app.source.get('/api/best', {experiment: id, x: axis.value}, signal))),

@@ -1,4 +1,4 @@
-// Each trial's curve, and where schedules cut.
+// The curve of each trial, and where schedulers stopped trials.
 import {fill, h} from '../dom.js';
 import {count, number, plural, yet} from '../format.js';
 import {makeChart} from '../chart.js';
@@ -39,7 +39,7 @@ export function curves(app) {
         needed ? app.get('/api/rungs', {}, signal) : {rungs: [], cuts: []}]);
       if (signal.aborted) return;
       const zero = logX.value && axis.value === 'step';
-      // A report's step counts from 0, which a logarithm does not take: then steps done are drawn.
+      // Reported steps count from 0, which has no logarithm: draw the number of steps done instead.
       const shift = (x) => (zero ? x.map((step) => step + 1) : x);
       const drawn = {
         curves: data.curves.map((curve) => ({...curve, x: shift(curve.x)})),

@@ -1,9 +1,9 @@
-// All experiments that the server was given.
+// All experiments of the server.
 import {fill, h, hint, name} from '../dom.js';
 import {ago, count, moment, number} from '../format.js';
 import {format} from '../route.js';
 
-const planned = (one) => one.planned || one.trials;   // as the page of each has it
+const planned = (one) => one.planned || one.trials;   // the same as on each experiment's page
 
 export function experiments(app) {
   const box = h('div', {class: 'table-box'});

@@ -1,4 +1,4 @@
-// What happened: a timeline over hosts and slots, hosts that came and went, a population's lineage and schedule.
+// What happened: a timeline by host and slot, hosts gained and lost, a population's lineage and schedules.
 import {fill, h, name} from '../dom.js';
 import {clock, moment, plural, yet} from '../format.js';
 import {makeChart} from '../chart.js';
@@ -12,7 +12,7 @@ export function happened(app) {
     return app.summary.parameters.filter((one) => changed.has(one.name)).map((one) => [one.name, one.name]);
   });
   let population = [];
-  // One stretch of time for both charts.
+  // Both charts show the same time range.
   const timeline = makeChart(app, {key: 'timeline', title: 'Trials over hosts and slots', size: 'timeline', zoom: 'x', onzoom: () => app.refresh()});
   const use = makeChart(app, {key: 'use', title: 'Slots in use', size: 'short'});
   const lineage = makeChart(app, {key: 'lineage', title: 'Lineage of the population', size: 'tall', zoom: 'x'});

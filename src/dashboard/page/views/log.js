@@ -1,9 +1,9 @@
-// A trial's log as it grows: its end first, earlier parts when they are asked for.
+// A trial's log while it grows: the end first, earlier parts on request.
 import {h, panel, save} from '../dom.js';
 import {bytes} from '../format.js';
 
 const piece = 65536;
-// Of a log of gigabytes, so much stays in the page.
+// The most characters that stay in the page, as a log may have gigabytes.
 const kept = 2_000_000;
 
 export function makeLog(app, trial) {
@@ -30,7 +30,7 @@ export function makeLog(app, trial) {
   async function loadEarlier() {
     const begin = Math.max(0, from - piece);
     const answer = await app.get('/api/log', {trial, from: begin});
-    // The answer can end beyond what is shown already.
+    // The answer may overlap with what is shown already.
     const bytesWanted = from - answer.from;
     const whole = new TextEncoder().encode(answer.text);
     const added = answer.to - answer.from === whole.length ? new TextDecoder().decode(whole.slice(0, bytesWanted)) : answer.text.slice(0, bytesWanted);

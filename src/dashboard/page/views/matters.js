@@ -1,4 +1,4 @@
-// What matters: which parameters, where in their ranges, and which of them together.
+// What matters: the most important parameters, where in their ranges, and which of them together.
 import {fill, h, name} from '../dom.js';
 import {count, number, plural, setting, share, short, yet} from '../format.js';
 import {makeChart} from '../chart.js';
@@ -47,7 +47,7 @@ export function matters(app) {
   let watched = null;
   let restoring = false;
 
-  // A stretch that was marked on an axis filters all other charts, and stays in the address.
+  // A range selected on an axis filters all other charts, and is kept in the address.
   function watchBrush(instance) {
     if (watched !== instance) {
       watched = instance;
@@ -76,7 +76,7 @@ export function matters(app) {
     }
   }
 
-  // What was marked, as terms of a filter.
+  // The selected ranges as terms of a filter.
   function brushTerms() {
     return brushRanges().flatMap(([field, [from, to]]) => {
       const axis = axes.find((one) => one.field === field);
@@ -143,7 +143,7 @@ export function matters(app) {
       const metricOf = metricField(summary, metric.value);
       const other = mx.value === 'duration' ? 'duration' : metricField(summary, mx.value);
       const objectiveFields = summary.objectives.map((objective) => metricField(summary, objective.metric));
-      // As many axes as a person can follow, the ones that matter first; all others are in the table.
+      // No more axes than a person can follow, the most important first; the table has the others.
       const along = [...ranked, ...parameters().map((parameter) => parameter.name).filter((one) => !ranked.includes(one))].slice(0, 12);
       const order = parameters().filter((parameter) => along.includes(parameter.name));
       const list = [...new Set([...fields.values(), metricOf, other, ...objectiveFields])].join(',');

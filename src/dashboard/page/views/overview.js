@@ -1,4 +1,4 @@
-// How good it is and since when, how far it is, and what now.
+// The best value over time, the progress, and what is going on now.
 import {fill, h, hint, name, panel, state} from '../dom.js';
 import {count, duration, finite, moment, number, plural, setting, share, short, yet} from '../format.js';
 import {makeChart} from '../chart.js';
@@ -76,7 +76,7 @@ function runningTable(app, now) {
   total > shown ? h('p', {class: 'more'}, h('a', {href: app.href('trials', {filter: 'state:running'}), data: {key: 'more'}}, `and ${count(total - Math.min(shown, running.length))} more`)) : null);
 }
 
-// Trials that wait for the same reason are one line.
+// Trials that wait for the same reason share a line.
 function waitingList(app, now) {
   const groups = new Map();
   for (const {trial, why} of now.waiting) groups.set(why ?? '', [...(groups.get(why ?? '') ?? []), trial]);

@@ -1,4 +1,4 @@
-// What trades off: several objectives, or the one against what it took.
+// Trade-offs: between several objectives, or between the only objective and its cost.
 import {fill, h, name} from '../dom.js';
 import {count, duration, number, plural, setting, short, yet} from '../format.js';
 import {makeChart} from '../chart.js';
@@ -9,7 +9,7 @@ import {metricField} from '../source.js';
 export function tradeoffs(app) {
   const controls = makeControls(app);
   const several = () => app.summary.objectives.length > 1;
-  // With one objective there is still its price: time, steps, or another metric.
+  // With one objective, the cost is time, steps, or another metric.
   const axes = () => (several() ? app.summary.objectives.map((objective) => [objective.metric, objective.metric])
     : [['duration', 'duration'], ['steps', 'steps'], ...app.summary.metrics.filter((metric) => metric !== app.summary.objectives[0].metric).map((metric) => [metric, metric])]);
   const x = controls.select('Across', 'tx', axes);

@@ -1,4 +1,4 @@
-// One trial on a page of its own.
+// One trial on its own page.
 import {makeTrial} from './trial_parts.js';
 
 export function trial(app) {

@@ -1,4 +1,4 @@
-// One trial whole. In the side panel beside another view it is the same, but narrower and without its log.
+// Everything about one trial. The side panel beside another view is the same, but narrower and without the log.
 import {copy, fill, h, hint, icon, name, panel, state} from '../dom.js';
 import {bytes, clock, count, duration, finite, moment, number, plural, setting, yet} from '../format.js';
 import {makeChart} from '../chart.js';
@@ -10,7 +10,7 @@ import {makeLog} from './log.js';
 
 const metricsShown = 8;
 
-// Where in its range a value lies.
+// Shows where in its range a value is.
 function track(parameter, value) {
   const scale = scaleOf(parameter);
   const at = scale.at(value);
@@ -152,7 +152,7 @@ export function makeTrial(app, trial, {compact = false} = {}) {
     element,
     async refresh(signal) {
       controls.sync();
-      // The summary was asked for before: a trial that it does not count needs no request that fails.
+      // The summary was loaded before, so an id that it does not count is known to be wrong without a request.
       if (trial >= Object.values(app.summary.counts).reduce((a, b) => a + b, 0)) throw new Refused(app.summary.reading ? `The record is still being read; trial ${trial} comes later in it.` : `There is no trial ${trial}.`);
       const row = await app.get('/api/trial', {trial, points: 500}, signal);
       if (signal.aborted) return;

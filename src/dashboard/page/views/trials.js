@@ -1,11 +1,11 @@
-// All trials as a table: rows come from the server as they come into sight, so that 100,000 are as quick as ten.
+// All trials as a table. Rows are loaded when they become visible, so that 100,000 rows are as fast as ten.
 import {fill, h, hint, icon, name, state} from '../dom.js';
 import {count, duration, number, plural, setting, yet} from '../format.js';
 
 const rowHeight = 30;
 const page = 100;
 const pagesKept = 24;
-// Browsers bound the height of an element; beyond it the scroll bar stands for more than it shows.
+// Browsers limit the height of an element; beyond this one, the scroll bar is scaled.
 const highest = 12e6;
 
 function columnsOf(summary) {
@@ -35,13 +35,13 @@ export function trials(app) {
 
   let columns = [];
   let shownColumns = [];
-  let pages = new Map();   // number of the page -> rows, or a promise of them
+  let pages = new Map();   // page number -> rows, or a promise of them
   let version = 0;
   let matching = 0;
   let request = '';
-  let current = null;      // place of the chosen row in the order shown
+  let current = null;      // index of the chosen row in the displayed order
   let gone = false;
-  const rows = new Map();  // place -> element
+  const rows = new Map();  // index -> element
 
   const hiddenKeys = () => new Set((app.route.query.hide ?? '').split(',').filter((part) => part !== ''));
   const idOf = (column) => (column.parameter ? `p${app.summary.parameters.findIndex((parameter) => parameter.name === column.parameter)}` : column.key);
@@ -77,7 +77,7 @@ export function trials(app) {
       }}), name(column.title))));
   }
 
-  // What the address has; the sort is checked against the columns there are.
+  // The order in the address, if the column exists.
   function order() {
     const asked = app.route.query.sort;
     const column = columns.find((one) => one.sort === asked);
@@ -137,7 +137,7 @@ export function trials(app) {
     return {first, last: Math.min(matching - 1, first + Math.ceil(height / rowHeight) + 12)};
   }
 
-  // One page. Rows of very long texts come in several answers, as none is above its bound.
+  // Loads one page. Rows with very long texts come in several answers, because the size of an answer is limited.
   async function rowsOf(n, signal) {
     const {order: direction, column} = order();
     const ask = (offset, limit) => app.get('/api/trials', {filter: app.route.query.filter, sort: fieldOf(column), order: direction, offset, limit}, signal);
@@ -261,7 +261,7 @@ export function trials(app) {
       if (!chooser.hidden) paintChooser();
       const {order: direction, column} = order();
       const asked = JSON.stringify([app.route.query.filter ?? '', fieldOf(column), direction]);
-      // The first answer says how many there are; the pages in sight come anew, those out of sight when they are looked at.
+      // The first answer has the total; visible pages are reloaded now, others when they become visible.
       const {first, last} = asked === request ? window_() : {first: 0, last: 0};
       const inSight = new Set();
       for (let n = Math.floor(first / page); n <= Math.floor(Math.max(first, last) / page); n += 1) inSight.add(n);
