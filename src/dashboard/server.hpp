@@ -31,7 +31,7 @@ namespace hypertune::inline v0::dashboard {
 
 /// How long a server waits for its clients, and how many it serves at a time.
 struct ServerLimits {
-  int connections = 256;                      ///< at a time; above this the least important one is closed for a new one
+  int connections = 256;                      ///< at a time; above this an idle one is closed for a new one
   int streams = 128;                          ///< connections with event streams, at a time
   std::chrono::milliseconds first{10'000};    ///< from accepting a connection to the end of its first request
   std::chrono::milliseconds idle{120'000};    ///< between requests

@@ -34,8 +34,8 @@ struct RunUpdate {
   std::optional<std::int64_t> ended;
 };
 
-/// As MLflow allows it: letters, digits, and `_-. :/` of at most 250 bytes. In a name that is not so anything else
-/// becomes `_`, and a number made of the whole name follows, so that different names have different keys.
+/// Makes a key that MLflow allows: letters, digits, and `_-. :/`, at most 250 bytes. If a name is not such a key, its
+/// other characters become `_`, and a hash of the whole name is appended, so that different names have different keys.
 std::string key_text(std::string_view name);
 /// At most `bytes` bytes of the text, without splitting a character.
 std::string cut(std::string_view text, std::size_t bytes);
