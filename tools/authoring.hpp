@@ -1,4 +1,4 @@
-// The commands that help people write files: check, init, schema, completion, man.
+// The commands that help to write files: check, init, schema, completion, man.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// Adds the commands; the one that is given sets `chosen`.
+/// Adds the commands; the one on the command line sets `chosen`.
 void add_authoring_commands(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace hypertune::inline v0::command

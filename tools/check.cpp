@@ -57,7 +57,7 @@ std::string size_text(double bytes) {
 
 std::string plural(std::int64_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, detail::plural(n)); }
 
-// A searcher or scheduler with all of its options: as the file has them, else by default.
+// A searcher or scheduler with all of its options: their values in the file, or the defaults.
 std::string algorithm_text(const std::optional<Node>& node, const std::vector<AlgorithmInfo>& known,
                            const std::string& name) {
   const std::string type = !node ? name : node->is_map() ? (*node)["type"].as<std::string>() : node->as<std::string>();
@@ -88,7 +88,7 @@ std::string space_size(const Sweep& sweep) {
   return text;
 }
 
-// As many pods as the workers of one trial may be spread over.
+// The most pods over which the workers of one trial may be spread.
 std::vector<Host> pods_for(const KubernetesOptions& options, const Workers& workers) {
   const Resources each{.cpus = options.cpus, .gpus = static_cast<double>(options.gpus), .memory = options.memory};
   std::vector<Host> pods;
@@ -97,7 +97,7 @@ std::vector<Host> pods_for(const KubernetesOptions& options, const Workers& work
   return pods;
 }
 
-// Error where the workers of a trial will be on several hosts that do not know how to reach each other.
+// Throws an Error if the workers of a trial must be on several hosts and no network is configured between them.
 void require_network(const Sweep& sweep) {
   const auto& workers = sweep.options.workers;
   const auto& group = sweep.options.group;
@@ -108,7 +108,7 @@ void require_network(const Sweep& sweep) {
         "each other: name it, as in `group: {{network: 10.1.0.0/16}}`");
 }
 
-// Error where no trial can ever run on this machine, or in pods.
+// Throws an Error if no trial can ever run on this machine, or in pods.
 void require_room(const Sweep& sweep) {
   require_network(sweep);
   if (sweep.executor.kubernetes) {
@@ -127,7 +127,7 @@ void require_room(const Sweep& sweep) {
   Experiment::require_possible(sweep.options, facts);
 }
 
-// How many trials of these resources fit at once; 0: none ever.
+// How many trials with these resources fit at the same time; 0: not even one.
 int room_for(const Sweep& sweep, const std::vector<Host>& hosts) {
   Placement placement(hosts, sweep.options.group);
   const int bound = sweep.options.concurrency > 0 ? sweep.options.concurrency : 4096;
@@ -139,11 +139,11 @@ int room_for(const Sweep& sweep, const std::vector<Host>& hosts) {
 }
 
 struct Here {
-  int parallel = 0;  // trials at once on this machine; 0: they run elsewhere
+  int parallel = 0;  // trials at the same time on this machine; 0: they run elsewhere
   int cores = 0;
 };
 
-// Of trials of several workers: how many each has.
+// The number of workers of each trial, if there are several.
 void print_workers(const Sweep& sweep, const std::vector<Host>& hosts) {
   const Workers& workers = sweep.options.workers;
   if (!workers.several()) return;
@@ -159,7 +159,7 @@ void print_workers(const Sweep& sweep, const std::vector<Host>& hosts) {
   print_row("workers", text);
 }
 
-// Where trials run, and how many at once.
+// Where trials run, and how many at the same time.
 Here print_executor(const Sweep& sweep) {
   const ExecutorSpec& executor = sweep.executor;
   Here here;
@@ -195,7 +195,7 @@ Here print_executor(const Sweep& sweep) {
   return here;
 }
 
-// What is brought to hosts; an Error where it is not there.
+// The files that are copied to hosts. Throws an Error if one does not exist.
 std::vector<FileMount> mounts_to(const Sweep& sweep) {
   const auto& executor = sweep.executor;
   if (!executor.ssh && !executor.kubernetes) return {};
@@ -243,8 +243,7 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   if (!found) {
     const auto each = trials_per_sample(sweep.space, sweep.options.search);
     const int most = sweep.options.schedule.max_steps();
-    const bool grid =
-        has_grid(sweep.space) && !sweep.options.search.finite();  // each of its combinations at least once
+    const bool grid = has_grid(sweep.space) && !sweep.options.search.finite();  // each combination runs at least once
     const std::int64_t samples = std::max<std::int64_t>(*sweep.options.samples, grid ? 1 : 0);
     const auto text = samples > 0
                           ? fmt::format("{}; ", samples * each)
@@ -265,7 +264,7 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   print_row("", "expected to train: " + line);
 }
 
-// What the searcher takes of earlier experiments, in words. Error where it is told of some that it cannot take.
+// What the searcher takes from earlier experiments, as text. Throws an Error if it cannot use one that is configured.
 std::string learnt_before(const Sweep& sweep, const Node& root) {
   const auto search = root.find("search");
   if (!search || !search->is_map() || !search->find("warm_start")) return {};
@@ -350,7 +349,7 @@ int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, c
   Sweep here = sweep;
   if (workers.several()) {
     if (here.executor.type != "local") here.executor = {};
-    // One that needs no other worker is a group all the same: there is room for one, and none for another.
+    // A trial with one worker is a group too. The custom resource makes room for that worker, and for no other.
     if (workers.min == 1) here.executor.custom[only_one] = here.options.resources.custom[only_one] = 1;
     group = executor_of(here);
     const Placement placement(group->hosts());

@@ -1,4 +1,4 @@
-// hypertune check: all that can be said of a file before anything runs.
+// hypertune check: checks a file before anything runs.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -11,8 +11,8 @@ namespace hypertune::inline v0::command {
 struct CheckArguments {
   std::string file;
   std::vector<std::string> set;  ///< key=value
-  bool run = false;              ///< one trial, too
-  std::string timeout = "60s";   ///< of that
+  bool run = false;              ///< run one trial, too
+  std::string timeout = "60s";   ///< time limit of that trial
 };
 int check(const CheckArguments& arguments);
 

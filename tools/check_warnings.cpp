@@ -28,7 +28,8 @@ std::string text_of_file(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A program may read all parameters from HYPERTUNE_PARAMS: then its text, or that of a script among its words, says so.
+// Whether a program may read all parameters from HYPERTUNE_PARAMS: its text, or that of a script in its command, says
+// so.
 bool reads_params(const TrialSpec& trial) {
   bool scripts = false;
   for (const auto& word : trial.command) {
@@ -38,7 +39,7 @@ bool reads_params(const TrialSpec& trial) {
   }
   for (const auto& [name, value] : trial.environment)
     if (value.find("HYPERTUNE_") != std::string::npos) return true;
-  return !scripts;  // of another program it cannot be told
+  return !scripts;  // a binary program may read them
 }
 
 void about_parameters(const Sweep& sweep, std::vector<std::string>& warnings) {
@@ -55,14 +56,14 @@ void about_parameters(const Sweep& sweep, std::vector<std::string>& warnings) {
       ++count;
     }
   if (count == 0) return;
-  // With some of them on its command line it is unlikely to look for the others elsewhere.
+  // A command that gets some of them as arguments will hardly read the others elsewhere.
   if (count == sweep.space.size() && reads_params(*sweep.trial)) return;
   warnings.push_back(fmt::format(
       "the command never mentions {}: write {{{}}} where its value belongs, unless the program reads HYPERTUNE_PARAMS",
       absent, absent.substr(1, absent.find('\'', 1) - 1)));
 }
 
-// A file here that the command names is not there on other machines, unless it is brought.
+// A local file that the command names does not exist on other machines unless it is copied there.
 void about_files(const Sweep& sweep, std::vector<std::string>& warnings) {
   const auto& executor = sweep.executor;
   if (!executor.ssh && !executor.kubernetes) return;

@@ -1,4 +1,4 @@
-// What is allowed in a sweep and hardly meant.
+// Warnings about valid settings of a sweep that are probably mistakes.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -10,9 +10,9 @@
 
 namespace hypertune::inline v0::command {
 
-/// One line each. `parallel`: trials that run at once here, 0 where they run elsewhere. `cores`: of this machine.
+/// One line each. `parallel`: trials that run at the same time here, 0 if they run elsewhere. `cores`: of this machine.
 std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int cores);
-/// Of loggers that would write nothing.
+/// Warns of loggers that would write nothing.
 void about_loggers(const Node& root, std::vector<std::string>& warnings);
 
 }  // namespace hypertune::inline v0::command

@@ -34,7 +34,7 @@ int up(const ClusterArguments& arguments) {
   return bring_up(*cluster, arguments) ? exit_done : exit_failed;
 }
 
-// What ends with the machines, or with the workers: a line each.
+// What is lost with the machines, or with the workers: one line each.
 std::vector<std::string> lost_by_down(const hc::ClusterConfig& config, const ClusterArguments& arguments) {
   std::vector<std::string> lost;
   if (arguments.keep_min_workers) return lost;
@@ -42,7 +42,7 @@ std::vector<std::string> lost_by_down(const hc::ClusterConfig& config, const Clu
   try {
     for (const auto& machine : hc::provider_of(config).list())
       if (machine.head) jobs = unfetched_jobs(config, machine);
-  } catch (const Error& error) {  // that is no reason to let it cost on
+  } catch (const Error& error) {  // no reason to keep paying for it
     detail::say(fmt::format("hypertune: the head cannot be asked what runs on it: {}", error.what()));
   }
   for (const auto& job : jobs) {
@@ -80,7 +80,7 @@ int down(const ClusterArguments& arguments) {
   return exit_done;
 }
 
-// The cluster, brought up first with --start. Holds the lock only then.
+// The cluster and its head, brought up first with --start; only then the lock is held.
 struct Reached {
   hc::ClusterConfig config;
   std::unique_ptr<hc::Cluster> cluster;
@@ -114,7 +114,7 @@ hc::Machine pick(const hc::ClusterConfig& config, int worker) {
   fail(Errc::usage, "there is no worker number {}: there are {}, from 0", worker, number);
 }
 
-// With this process's streams. Interrupted, where the machine has not heard it itself.
+// Uses this process's streams. exit_interrupted if the machine did not get the interruption itself.
 int attend_at(const hc::ClusterConfig& config, const hc::Machine& machine, const hc::Attendance& what) {
   interruptions();
   try {
@@ -142,7 +142,7 @@ int attach(const ClusterArguments& arguments) {
   auto reached = reach(arguments);
   const auto machine = arguments.worker >= 0 ? pick(reached.config, arguments.worker) : reached.head;
   auto ports = ports_of(arguments.ports);
-  reached.cluster.reset();  // others may work on it meanwhile
+  reached.cluster.reset();  // releases the lock: others may work on the cluster meanwhile
   return attend_at(reached.config, machine, {.terminal = ::isatty(STDIN_FILENO) != 0, .ports = std::move(ports)});
 }
 

@@ -1,4 +1,4 @@
-// The commands on CLUSTER.yaml: up, down, exec, attach, submit, rsync-up, rsync-down, forward and their like.
+// The commands on CLUSTER.yaml: up, down, exec, attach, submit, rsync-up, rsync-down, forward and others.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// Adds the commands; the one that is given sets `chosen`.
+/// Adds the commands; the one on the command line sets `chosen`.
 void add_cluster_commands(CLI::App& app, std::function<int()>& chosen);
 
 /// `status CLUSTER.yaml`.

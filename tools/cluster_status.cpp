@@ -27,7 +27,7 @@ std::string since(double seconds) {
   return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-// In columns as wide as what is in them: names of pods are long.
+// Columns fit their contents, because names of pods are long.
 void print_machines(const hc::ClusterView& view, double now) {
   if (view.machines.empty()) return;
   using Row = std::array<std::string, 6>;

@@ -31,8 +31,7 @@ namespace {
 std::atomic<int> signals{0};
 std::atomic<int> wake{-1};  // an eventfd, once there is a SignalCounter
 
-// Of a terminal that is closed, the shell and the kernel tell by a SIGHUP each: it says nothing beyond the first
-// signal.
+// When a terminal is closed, the shell and the kernel send one SIGHUP each. So SIGHUP counts only as the first signal.
 void count_signal(int signal) {
   int none = 0;
   if (signal == SIGHUP)
@@ -45,14 +44,14 @@ void count_signal(int signal) {
   errno = saved;
 }
 
-/// Takes the signals over, and stops what waits for them: a handler may not do that itself.
+/// Takes over the signals. A thread stops what waits for them, because a signal handler must not.
 class SignalCounter {
  public:
   SignalCounter() {
     wake = ::eventfd(0, EFD_CLOEXEC);
     if (wake < 0) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
     {
-      const detail::SignalBlock block;  // signals are the main thread's: they end what it waits for
+      const detail::SignalBlock block;  // the main thread handles signals: they interrupt its waits
       thread_ = std::jthread([this](const std::stop_token& over) {
         std::uint64_t count = 0;
         while (::read(wake.load(), &count, sizeof count) > 0 && !over.stop_requested()) stop_sources();
@@ -64,7 +63,7 @@ class SignalCounter {
     struct sigaction hangup{};
     ::sigaction(SIGHUP, nullptr, &hangup);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-      if (signal != SIGHUP || hangup.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // ignored: nohup
+      if (signal != SIGHUP || hangup.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);  // ignored by nohup
   }
   SignalCounter(const SignalCounter&) = delete;
   SignalCounter& operator=(const SignalCounter&) = delete;
@@ -89,7 +88,7 @@ class SignalCounter {
   }
 
   std::mutex mutex_;
-  std::map<int, std::stop_source> sources_;  // by the number of signals after which they stop
+  std::map<int, std::stop_source> sources_;  // by the number of signals before they stop
   std::jthread thread_;
 };
 
@@ -133,17 +132,17 @@ bool confirmed(const std::string& question, bool yes) {
 int run_foreground(const std::vector<std::string>& arguments) {
   using process::Stream;
   std::fflush(nullptr);
-  int heard = interruptions();  // Ctrl-C is the program's; this only waits
+  int heard = interruptions();  // the program handles Ctrl-C; this process only waits
   process::Subprocess program(arguments, {.in = Stream::inherited,
                                           .out = Stream::inherited,
                                           .err = Stream::inherited,
                                           .group = process::Group::shared,
-                                          .death_signal = SIGTERM,  // it must not go on without us, whatever ends us
+                                          .death_signal = SIGTERM,  // it must not outlive this process
                                           .keep_descriptors = true});
   while (!program.ready(1))
     if (interruptions() > heard) {
       heard = interruptions();
-      program.signal(SIGTERM);  // one that was sent to this process alone
+      program.signal(SIGTERM);  // the signal may have been sent to this process only
     }
   return process::exit_code(program.wait());
 }

@@ -1,5 +1,5 @@
-// What the commands on clusters share: the file with the command line's changes, Ctrl-C, and programs in the
-// foreground.
+// Shared by the commands on clusters: reading the file with the changes of the command line, Ctrl-C, and programs in
+// the foreground.
 #pragma once
 
 #include <hypertune/cluster/cluster.hpp>
@@ -18,7 +18,7 @@ struct ClusterArguments {
   bool yes = false, no_restart = false, restart_only = false;
   bool workers_only = false, keep_min_workers = false;
   bool start = false, stop = false, detach = false, all_nodes = false, follow = false;
-  bool slurm = false;       // `file` is a sweep, and `rest` options of sbatch
+  bool slurm = false;       // `file` is a sweep, and `rest` has options of sbatch
   bool kubernetes = false;  // `file` is a sweep
   std::string service_account = "hypertune-driver", volume, storage_class, storage = "10GiB", ttl, deadline;
   bool with_volume = false;
@@ -28,34 +28,34 @@ struct ClusterArguments {
   int worker = -1;
 };
 
-/// Reads the file, and says its warnings.
+/// Reads the file, and prints its warnings.
 cluster::ClusterConfig read_cluster(const ClusterArguments& arguments);
 
-/// How often Ctrl-C (or SIGTERM, SIGHUP) was given since the first call, which takes these signals over.
+/// How often Ctrl-C (or SIGTERM, SIGHUP) was received since the first call, which takes over these signals.
 int interruptions();
-bool interrupted();  ///< whether it was given at all
-/// Stopped as soon as it was given more than `heard` times.
+bool interrupted();  ///< whether there was any
+/// Stopped as soon as there were more than `heard`.
 std::stop_token interrupted_after(int heard);
 cluster::ClusterHooks hooks();
 
-/// Asks a person; yes without asking where nobody is at the terminal, or `yes`.
+/// Asks the user. Returns true without asking if there is no terminal, or with `yes`.
 bool confirmed(const std::string& question, bool yes);
 
-/// Runs a program at this terminal until it ends; its exit code.
+/// Runs a program on this terminal until it ends; returns its exit code.
 int run_foreground(const std::vector<std::string>& arguments);
 
 /// "LOCAL:REMOTE" or "PORT", from loopback to the machine's loopback. Error of kind `usage`.
 std::vector<cluster::Attendance::Port> ports_of(const std::vector<std::string>& ports);
 
-/// Connects again and again, for so many seconds: a network that comes and goes must not end a run of hours.
+/// Retries to connect for `patience` seconds: a temporary network failure must not end a run of hours.
 cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cluster::Machine& machine,
                                   double patience);
 
-/// `up` and its report; returns whether the head is there and everything else too.
+/// Runs `up` and prints its report. Returns whether the head and everything else is ready.
 bool bring_up(cluster::Cluster& cluster, const ClusterArguments& arguments);
 
-/// The jobs on a machine of the cluster that run, or whose results nobody has fetched: none where it is no head that is
-/// up. Errors of the way to the head.
+/// The jobs on a machine of the cluster that are running, or whose results were not fetched; empty if it is not a
+/// running head. Throws if the head cannot be reached.
 std::vector<cluster::JobStatus> unfetched_jobs(const cluster::ClusterConfig& config, const cluster::Machine& machine);
 
 int submit(const ClusterArguments& arguments);

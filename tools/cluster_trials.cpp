@@ -19,13 +19,13 @@ ClusterExecutor cluster_executor_of(const Sweep& sweep, const std::string& file,
   ClusterSetup setup;
   setup.file = found_from(sweep, sweep.executor.ssh->cluster);
   setup.grow = sweep.executor.ssh->grow;
-  // Under the name that it was brought up by: `-n` is in no file.
+  // Use the name under which the cluster was brought up: `-n` is in no file.
   const char *name = std::getenv("HYPERTUNE_CLUSTER"), *of = std::getenv("HYPERTUNE_CLUSTER_FILE");
   std::error_code ignored;
   if (name != nullptr && of != nullptr && std::filesystem::equivalent(setup.file, of, ignored))
     setup.overrides.name = name;
   setup.remote = remote_setup_of(sweep, file, set);
-  // A terminal that is closed ends the experiment as Ctrl-C does: the handler of that is the experiment's.
+  // A closed terminal ends the experiment like Ctrl-C. Only the experiment's own handler of SIGTERM can do that.
   setup.tick = [heard = interruptions()]() mutable {
     if (interruptions() == heard) return;
     heard = interruptions();

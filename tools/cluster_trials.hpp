@@ -1,4 +1,4 @@
-// A sweep's trials on the machines of a CLUSTER.yaml, which come and go with its queue.
+// Runs a sweep's trials on the machines of a CLUSTER.yaml, whose number follows the queue of trials.
 #pragma once
 
 #include <hypertune/cluster/executor.hpp>
@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// `file` and `set` are what the sweep was read from.
+/// `file` and `set`: where the sweep was read from.
 ClusterExecutor cluster_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
 }  // namespace hypertune::inline v0::command

@@ -8,7 +8,7 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// "TEXT:{table,json}" has two.
+// For example, "TEXT:{table,json}" has two values.
 std::vector<std::string> values_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const auto begin = type.find('{'), end = type.find('}');
@@ -23,7 +23,7 @@ std::vector<std::string> values_of(const CLI::Option& option) {
   return values;
 }
 
-// By their names, as people use them.
+// Decides by the customary names of arguments and options.
 Place place_of(const std::string& name, bool argument) {
   if (name == "DIR") return Place::folder;
   for (const char* file :

@@ -1,4 +1,4 @@
-// The command line's own tables, for shells and the manual page.
+// The commands and options of the command line as tables, for shell completion and the manual page.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,16 +9,16 @@
 
 namespace hypertune::inline v0::command {
 
-/// What may stand for a value.
+/// What kind of completion an argument gets.
 enum class Place { nothing, word, file, folder };
 
 /// An option, or an argument without a name.
 struct CommandWord {
-  std::vector<std::string> names;   ///< "-o", "--output"; of an argument its one name: "DIR"
-  std::string text;                 ///< what it means
+  std::vector<std::string> names;   ///< "-o", "--output"; for an argument, its only name: "DIR"
+  std::string text;                 ///< its description
   std::string value;                ///< the name of its value: "FORMAT"; empty: a flag
-  std::vector<std::string> values;  ///< the only ones there are; empty: it is free
-  Place place = Place::nothing;     ///< what is proposed for it
+  std::vector<std::string> values;  ///< the allowed values; empty: any
+  Place place = Place::nothing;     ///< the kind of its completion
   bool argument = false, required = false, many = false;
 };
 
@@ -27,7 +27,7 @@ struct CommandInfo {
   std::vector<CommandWord> words;
 };
 
-/// All commands that the help names, with their options.
+/// All commands that the help lists, with their options.
 std::vector<CommandInfo> commands_of(const CLI::App& app);
 
 /// "hypertune run SWEEP [OPTIONS]".

@@ -1,4 +1,4 @@
-// The subcommands of `hypertune`. Each returns the exit code and throws hypertune::Error for what it cannot do.
+// The subcommands of `hypertune`. Each returns the exit code, and throws hypertune::Error if it fails.
 #pragma once
 
 #include <hypertune/record/results.hpp>
@@ -18,9 +18,9 @@ inline constexpr int exit_interrupted = 130;
 
 struct RunArguments {
   std::string file;
-  std::string executor;          ///< empty: as the file says
+  std::string executor;          ///< empty: the one in the file
   std::vector<std::string> set;  ///< key=value
-  std::string samples;           ///< N, or +N more than there are
+  std::string samples;           ///< N, or +N for N more than there are
   std::string output;
   bool resume = false, retry_failed = false, quiet = false, plain = false;
   bool dashboard = false;
@@ -45,20 +45,22 @@ struct DashboardArguments {
   bool open = false;
 };
 int dashboard(const DashboardArguments& arguments);
-/// The page of an experiment that this program runs, for Options::dashboard.
+/// Starts the page of an experiment that this program runs, for Options::dashboard.
 DashboardStart dashboard_of_run(std::uint16_t port);
-/// What a person at another machine runs to open a port of this one's loopback; empty where this is no remote shell.
+/// The ssh command that a user on another machine runs to reach a loopback port of this machine; empty if this is not a
+/// remote shell.
 std::string tunnel_line(std::uint16_t port);
 
-/// "running", "ended", … `last_word`: of a driver that ended with an error. `rests`: a person has the whole wait.
+/// "running", "ended", … `last_word`: the message of a driver that ended with an error. `rests`: the user has paused
+/// the whole experiment.
 const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests);
-/// Asks the driver of an experiment that runs whether a person has the whole wait.
+/// Asks the driver of a running experiment whether the user has paused the whole experiment.
 bool is_at_rest(const std::string& directory);
-/// Error of kind `usage` where `file` is a sweep's, which is not what can be asked how it stands.
+/// Error of kind `usage` if `file` is a sweep: status needs an experiment or a cluster.
 void refuse_sweep(const std::string& file);
 int status(const std::string& directory, const std::string& format);
 
-/// What a person takes away from `results`: the best trial, or with several objectives the front.
+/// Prints the best trial of `results`, or with several objectives the Pareto front.
 void print_best(const Results& results);
 
 struct ResultsArguments {
@@ -68,7 +70,7 @@ struct ResultsArguments {
   std::size_t rows = 0;
 };
 int results(const ResultsArguments& arguments);
-/// The same as words of a command line, for the folder "experiment".
+/// The same options as words of a command line, for the folder "experiment".
 std::vector<std::string> words_of(const ResultsArguments& arguments);
 
 int best(const std::string& directory, const std::string& format);
@@ -81,10 +83,10 @@ std::vector<std::filesystem::path> experiments_below(const std::filesystem::path
 
 struct CompareArguments {
   std::vector<std::string> directories;  ///< [GROUP=]DIR
-  std::string metric, mode;              ///< empty: the first objective, its mode
+  std::string metric, mode;              ///< empty: the first objective and its mode
   std::string at = "reports";
   std::string format = "table";
-  bool by_name = false;  ///< experiments of one name are a group
+  bool by_name = false;  ///< experiments of the same name are a group
 };
 int compare(const CompareArguments& arguments);
 
@@ -94,23 +96,23 @@ struct ImportArguments {
 };
 int import_from(const ImportArguments& arguments);
 
-/// Error of kind `usage` if that is none.
+/// Parses a trial id. Error of kind `usage` if it is not valid.
 std::int64_t trial_number(const std::string& text);
 
-/// stop, pause, continue, resize: of some trials, or (none named) of the whole experiment.
+/// For stop, pause, continue, resize: some trials, or (if none is named) the whole experiment.
 struct ControlArguments {
   std::string directory;
   std::vector<std::string> trials;
   bool now = false;
-  int workers = 0;                  ///< resize
-  std::vector<std::string> params;  ///< add: name=value; note: that, or a name
+  int workers = 0;                  ///< of resize
+  std::vector<std::string> params;  ///< add: name=value; note: name=value or name
 };
 int stop(const ControlArguments& arguments);
 int pause(const ControlArguments& arguments);
 int proceed(const ControlArguments& arguments);
 int resize(const ControlArguments& arguments);
 int add(const ControlArguments& arguments);
-/// Of one that runs its driver notes it; else it is written down here.
+/// If the experiment is running, its driver records the note; otherwise it is recorded here.
 int note(const ControlArguments& arguments);
 
 struct WhatIfArguments {
@@ -121,7 +123,7 @@ struct WhatIfArguments {
   std::uint64_t seed = 0;
   std::string format = "table";
 };
-/// What an experiment would have found, when, under another schedule or with other workers.
+/// What an experiment would have found, and when, with another schedule or other workers.
 int what_if(const WhatIfArguments& arguments);
 
 struct ExportArguments {
@@ -129,7 +131,7 @@ struct ExportArguments {
   std::string format = "csv";
   std::string output;
   bool schedule = false;
-  std::int64_t trial = -1;  // whose schedule; -1: the best one's
+  std::int64_t trial = -1;  // the trial whose schedule is exported; -1: the best one
 };
 int export_results(const ExportArguments& arguments);
 

@@ -25,11 +25,11 @@ namespace fs = std::filesystem;
 
 struct Named {
   fs::path directory;
-  std::string group;  // empty: of its own
-  bool named = true;  // not: found in a folder that was
+  std::string group;  // empty: a group of its own
+  bool named = true;  // false: found in a folder that was named
 };
 
-// [GROUP=]DIR, where DIR is an experiment, or a folder of them, which are repetitions of one then.
+// [GROUP=]DIR, where DIR is an experiment, or a folder of experiments, which are then repetitions of one.
 void add_named(const std::string& word, std::vector<Named>& named) {
   Named one{word, ""};
   if (const auto equals = word.find('='); equals != std::string::npos && equals > 0 && !fs::exists(word))
@@ -44,7 +44,7 @@ void add_named(const std::string& word, std::vector<Named>& named) {
   for (const auto& directory : found) named.push_back({directory, one.group, false});
 }
 
-// A name that tells experiments apart: theirs, or where several have it their folder.
+// A label that distinguishes the experiments: the name, or the folder if several have the same name.
 void give_labels(std::vector<ComparedExperiment>& experiments) {
   std::map<std::string, int> names;
   for (const auto& each : experiments) ++names[each.info.name];
@@ -65,7 +65,7 @@ int compare(const CompareArguments& arguments) {
     try {
       experiments.push_back(compared_experiment(one.directory, arguments.metric, mode));
       groups.push_back(one.group);
-    } catch (const Error& error) {  // one damaged folder of many does not hide the others
+    } catch (const Error& error) {  // one damaged folder does not hide the others
       if (one.named || error.code() != Errc::corrupt) throw;
       detail::say("hypertune: left out: " + detail::terminal::printable(error.what()));
     }

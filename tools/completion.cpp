@@ -113,7 +113,7 @@ std::string bash(const std::vector<CommandInfo>& commands) {
 
 // ---- zsh ----
 
-// Within an argument of _arguments: brackets and colons have a meaning there.
+// Escapes brackets and colons, which are special in an argument of _arguments.
 std::string zsh_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -150,7 +150,7 @@ std::string zsh(const std::vector<CommandInfo>& commands) {
         continue;
       }
       for (const auto& name : word.names) {
-        const bool joined = !word.value.empty() && name.starts_with("--");  // --format=json, too
+        const bool joined = !word.value.empty() && name.starts_with("--");  // also --format=json
         std::string text = fmt::format("*{}{}[{}]", name, joined ? "=" : "", zsh_text(word.text));
         if (!word.value.empty()) text += fmt::format(":{}:{}", zsh_text(word.value), zsh_action(word));
         out += " \\\n            " + shell_quote(text);

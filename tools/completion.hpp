@@ -1,4 +1,4 @@
-// Completion in shells.
+// Shell completion.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// A script for `shell` (bash, zsh or fish), from the command line's own tables: commands, options, values, files.
+/// A completion script for `shell` (bash, zsh or fish) with commands, options, values and files.
 std::string completion_of(const CLI::App& app, const std::string& shell);
 
 }  // namespace hypertune::inline v0::command

@@ -1,4 +1,4 @@
-// stop, pause, continue, resize, add, note: what is asked of a driver that runs. list: what there is to ask.
+// stop, pause, continue, resize, add, note: requests to the driver of a running experiment. list: finds experiments.
 #include "commands.hpp"
 
 #include <hypertune/config/yaml.hpp>
@@ -45,7 +45,7 @@ int ask(const ControlArguments& arguments, ControlRequest request) {
   return tell(ask_driver(arguments.directory, request));
 }
 
-// NAME=VALUE, the value as in YAML.
+// NAME=VALUE, with the value in YAML.
 void take_pair(const std::string& text, const char* what, Params& params) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string::npos) fail(Errc::usage, "{} is NAME=VALUE, not '{}'", what, text);
@@ -54,8 +54,8 @@ void take_pair(const std::string& text, const char* what, Params& params) {
   params.set(name, load_yaml_text(text.substr(equals + 1), name).scalar());
 }
 
-// Where nobody runs the experiment: whoever holds its lock may write. At the time of its last record, so that what has
-// passed since counts for nothing.
+// Records a note if no driver runs. Opening the Journal takes the experiment's lock. The records get the time of the
+// last record, so that the time since then does not count as running time.
 ControlAnswer note_at_rest(const fs::path& directory, const ControlRequest& request) {
   Journal journal = Journal::open(directory);
   const Results results = Results::read(directory);
@@ -69,13 +69,13 @@ ControlAnswer note_at_rest(const fs::path& directory, const ControlRequest& requ
   if (request.trials.empty()) note(-1, results.experiment().attributes, "the experiment");
   for (const TrialId trial : request.trials)
     note(trial, results.trial(trial).attributes, fmt::format("trial {}", trial));
-  // All or none: an error was thrown before this.
+  // All or none: errors were thrown before this point.
   for (auto& change : changes) journal.append(results.experiment().updated, std::move(change));
   journal.flush();
   return answer;
 }
 
-// Folders that hold an experiment, in order of their names; what is inside of one is its own affair.
+// Folders of experiments, ordered by name; does not look inside of an experiment.
 void find_experiments(const fs::path& folder, int depth, std::vector<fs::path>& found) {
   constexpr int deepest = 6;
   if (has_journal(folder)) {
@@ -137,7 +137,7 @@ int note(const ControlArguments& arguments) {
   for (const auto& text : arguments.params) {
     const auto digits = text.find_first_not_of("+-");
     const bool number =
-        digits <= 1 && text.find_first_not_of("0123456789", digits) == std::string::npos;  // with a sign or not
+        digits <= 1 && text.find_first_not_of("0123456789", digits) == std::string::npos;  // with or without a sign
     if (number)
       request.trials.push_back(trial_number(text));
     else if (text.find('=') == std::string::npos)

@@ -1,4 +1,4 @@
-// What an experiment has cost on a cluster, for people and programs.
+// The cost of an experiment on a cluster, as text and as JSON.
 #pragma once
 
 #include <hypertune/record/results.hpp>
@@ -8,12 +8,11 @@
 
 namespace hypertune::inline v0::command {
 
-/// One line: host hours, money, what was saved, steps done twice. Empty where the experiment never ran on a cluster.
+/// One line: host hours, money, savings, repeated steps. Empty if the experiment never ran on a cluster.
 std::string cost_line(const std::filesystem::path& directory, const Results& results);
-/// The same as JSON; "null" where there is nothing.
+/// The same as JSON; "null" if it never did.
 std::string cost_json(const std::filesystem::path& directory, const Results& results);
-/// As a dashboard has it: {"spent", "rate" (per hour, of what runs), "currency", "budget"}; "null" where there is
-/// nothing.
+/// For a dashboard: {"spent", "rate" (per hour, of running machines), "currency", "budget"}; "null" if it never did.
 std::string cost_brief(const std::filesystem::path& directory);
 
 }  // namespace hypertune::inline v0::command

@@ -1,4 +1,4 @@
-// hypertune dashboard: the page of experiments, until Ctrl-C; and that of a run.
+// hypertune dashboard: the page of experiments, until Ctrl-C; also the page of a run.
 #include "commands.hpp"
 
 #ifdef HYPERTUNE_HAS_DASHBOARD
@@ -31,7 +31,7 @@ namespace hypertune::inline v0::command {
 std::string tunnel_line(std::uint16_t port) {
   const char* connection = std::getenv("SSH_CONNECTION");
   if (connection == nullptr) return {};
-  // "client port, its address, server's address, port"
+  // "client address, client port, server address, server port"
   std::string_view text = connection;
   std::array<std::string_view, 4> parts;
   for (auto& part : parts) {
@@ -73,7 +73,7 @@ int dashboard(const DashboardArguments& arguments) {
   if (arguments.open) {
     try {
       browser.emplace(std::vector<std::string>{"xdg-open", dashboard.link()});
-    } catch (const Error& error) {  // no reason not to serve
+    } catch (const Error& error) {  // the server works without it
       detail::say(fmt::format("hypertune: no browser was opened: {}", error.what()));
     }
   }

@@ -19,7 +19,7 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// Asks an attempt to end when its time is over.
+// Asks an attempt to stop when the time is over.
 class Deadline {
  public:
   Deadline(Context& context, Seconds seconds)

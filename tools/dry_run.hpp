@@ -1,4 +1,4 @@
-// One trial of a sweep, run to its first report, with nothing recorded.
+// Runs one trial of a sweep up to its first report, without recording anything.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -17,19 +17,19 @@
 namespace hypertune::inline v0::command {
 
 struct DryRun {
-  std::vector<std::string> wrong;  ///< what is wrong, one line each
-  std::optional<Report> report;    ///< the first one that has all that is tuned
-  bool checkpoint = false;         ///< one was saved with it
+  std::vector<std::string> wrong;  ///< problems, one line each
+  std::optional<Report> report;    ///< the first report with all objectives
+  bool checkpoint = false;         ///< whether a checkpoint was saved with it
 };
 
 using DryRunSay = std::function<void(std::string_view, std::string_view)>;
 
-/// Begins the sweep's command with a configuration of its space on this machine, in a folder of its own, and ends it
-/// with all that it started after its first report of what is tuned, or after `timeout` seconds. `say` is told each
-/// line as hypertune reads it: "log", "report" or "checkpoint", and the text.
+/// Starts the sweep's command on this machine, in a temporary folder, with a configuration from its space. After the
+/// first report with all objectives, or after `timeout` seconds, ends it and everything that it has started. `say` gets
+/// each line as hypertune reads it: its kind ("log", "report" or "checkpoint") and the text.
 DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout, const DryRunSay& say);
-/// The same of a trial of several workers: of as few as the sweep allows, each of which `executor` starts. Where that
-/// is one, `executor` has room for one.
+/// The same for a trial with several workers: with as few as the sweep allows, all started by `executor`. If that is
+/// one, `executor` has room for only one.
 DryRun dry_run_group(const Sweep& sweep, const std::shared_ptr<const Program>& program, AnyExecutor executor,
                      Seconds timeout, const DryRunSay& say);
 

@@ -1,4 +1,4 @@
-// One trial of several workers: a run of its own, as groups are what executors start.
+// A dry run of a trial with several workers. It is a real run, because only executors can start groups.
 #include "dry_run_parts.hpp"
 
 #include <hypertune/files/temporary_folder.hpp>
@@ -14,12 +14,12 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// Tells what the group reports and prints while it does.
+// Passes on what the group reports and prints, while it runs.
 struct GroupFollower {
   const Sweep* sweep;
   const DryRunSay* say;
   DryRun* found;
-  std::filesystem::path folder;  // the trial's
+  std::filesystem::path folder;  // the trial's folder
   int workers;
   std::deque<Tail> logs{};  // by rank
 
@@ -41,7 +41,7 @@ struct GroupFollower {
     if (has_objectives(*sweep, shown.metrics)) found->report = std::move(shown);
   }
   void on_trial_checkpoint(const record::TrialCheckpointed& saved) {
-    if (std::exchange(found->checkpoint, true)) return;  // as it is ended it may save again
+    if (std::exchange(found->checkpoint, true)) return;  // it may save again when it is stopped
     (*say)("checkpoint", fmt::format("{} of {} steps", saved.checkpoint.name, saved.checkpoint.steps));
   }
 };
@@ -62,7 +62,7 @@ DryRun dry_run_group(const Sweep& sweep, const std::shared_ptr<const Program>& p
   options.seed = *sweep.options.seed;
   options.resources = sweep.options.resources;
   options.workers = sweep.options.workers;
-  options.workers.max = std::max(2, options.workers.min);  // a group, though it may have one worker
+  options.workers.max = std::max(2, options.workers.min);  // keeps it a group, even with one worker
   options.executor = std::move(executor);
   options.output = folder.path() / "run";
   options.display = Display::quiet;

@@ -1,4 +1,4 @@
-// What trials of one worker and of several are tried with alike: see dry_run.hpp.
+// Shared by the dry runs of trials with one and with several workers: see dry_run.hpp.
 #pragma once
 
 #include "dry_run.hpp"
@@ -23,7 +23,7 @@
 
 namespace hypertune::inline v0::command {
 
-// What has been added to a file.
+// Reads the lines appended to a file since the last call.
 class Tail {
  public:
   explicit Tail(std::filesystem::path file) : file_(std::move(file)) {}
@@ -33,7 +33,7 @@ class Tail {
     in.seekg(at_);
     std::string line;
     while (std::getline(in, line)) {
-      if (in.eof() && !all) break;  // not whole yet
+      if (in.eof() && !all) break;  // an incomplete line
       at_ += static_cast<std::streamoff>(line.size()) + 1;
       take(line);
     }
@@ -51,7 +51,7 @@ inline std::string report_text(const Report& report, int next) {
   return text;
 }
 
-// The metrics that something hangs on and that are missing or no numbers.
+// Complains of metrics that are needed, but missing or not finite.
 inline void judge_report(const Sweep& sweep, const Report& report, std::vector<std::string>& wrong) {
   for (const auto& [metric, mode] : objectives_of(sweep.options)) {
     const double* value = find_metric(report.metrics, metric);
@@ -69,7 +69,7 @@ inline bool has_objectives(const Sweep& sweep, const Metrics& metrics) {
   return true;
 }
 
-// The configuration that the sweep would begin with, as far as that is known before it runs.
+// The configuration that the sweep would begin with, as far as it is known before the run.
 inline Point dry_run_point(const Sweep& sweep) {
   const auto& options = sweep.options;
   if (!options.start_with.empty()) return sweep.space.point(options.start_with.front());
@@ -82,7 +82,7 @@ inline std::string shortened(std::string_view line) {
   return hypertune::detail::terminal::elide(hypertune::detail::terminal::printable(line), most);
 }
 
-// A line of a trial's log; what hypertune itself says there is wrong.
+// Shows a line of a trial's log. Lines from hypertune itself are errors.
 inline void show_log_line(std::string_view line, DryRun& found, const DryRunSay& say) {
   constexpr std::string_view ours = "hypertune: ";
   const bool own = line.starts_with(ours);
@@ -90,7 +90,7 @@ inline void show_log_line(std::string_view line, DryRun& found, const DryRunSay&
   say(own ? "hypertune" : "log", shortened(line));
 }
 
-// `over`: the limit, where it has passed.
+// `over`: the time limit, if it has passed.
 inline std::string why_no_report(const Sweep& sweep, std::optional<Seconds> over,
                                  const std::optional<std::string>& failure) {
   const auto objectives = objectives_of(sweep.options);

@@ -21,9 +21,9 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-constexpr std::int64_t most_trials = 2000, most_steps = 400'000;  // half a second
+constexpr std::int64_t most_trials = 2000, most_steps = 400'000;  // takes half a second
 
-// A curve that comes down towards a level of the trial's own: who is ahead stays ahead.
+// A curve that falls towards a level of the trial. The order of the trials never changes.
 class CurveRun final : public TrialRun {
  public:
   CurveRun(Context& context, const std::vector<Objective>& objectives) : context_(&context), objectives_(objectives) {
@@ -67,7 +67,7 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   const std::int64_t each = trials_per_sample(sweep.space, given.search);
   std::int64_t samples = given.samples;
   if (samples == 0 && !given.search.finite() && has_grid(sweep.space)) samples = 1;
-  constexpr int fewest = 10;  // trials that say something
+  constexpr int fewest = 10;  // fewer trials tell nothing
   if (each > most_trials || bound == 0 || bound > most_steps / fewest || (samples == 0 && !given.search.finite()) ||
       given.schedule.name().starts_with("hyper_sched"))
     return std::nullopt;
@@ -80,7 +80,7 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   options.samples = std::max<std::int64_t>(played / each, 1);
   if (samples == 0) options.samples = 0;
   options.search = given.search;
-  if (!given.search.finite()) options.search = Random{};  // where points lie does not matter here
+  if (!given.search.finite()) options.search = Random{};  // the points do not matter here
   options.schedule = given.schedule;
   if (steps > 0) options.stop = hypertune::steps(steps);
   options.seed = *given.seed;

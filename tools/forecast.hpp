@@ -1,4 +1,4 @@
-// How far the trials of a sweep will train, by its own scheduler.
+// Forecasts how far the trials of a sweep will train, by simulating its scheduler.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -12,15 +12,15 @@
 namespace hypertune::inline v0::command {
 
 struct Forecast {
-  /// Steps at which trials end, and how many trials train at least so long: by steps, the first one is 1.
+  /// Steps at which trials end, and how many trials train at least that long; sorted by steps, the first step is 1.
   std::vector<std::pair<int, std::int64_t>> reached;
-  std::int64_t trials = 0, steps = 0;  ///< in all
-  bool scaled = false;                 ///< of a part of the trials, and multiplied
+  std::int64_t trials = 0, steps = 0;  ///< totals
+  bool scaled = false;                 ///< simulated with a part of the trials, and scaled up
 };
 
-/// Plays the sweep with the simulated executor: its scheduler, on `parallel` workers, with learning curves whose order
-/// does not change. nullopt where nothing bounds the steps or the number of trials, or where the scheduler goes by
-/// time. `steps`: what `stop.steps` says, 0 for nothing.
+/// Simulates the sweep: its scheduler, on `parallel` workers, with learning curves whose order does not change. nullopt
+/// if nothing limits the steps or the number of trials, or if the scheduler depends on time. `steps`: the value of
+/// `stop.steps`, 0 if there is none.
 std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps);
 
 }  // namespace hypertune::inline v0::command

@@ -1,4 +1,4 @@
-// import: experiments of Optuna and Ray Tune.
+// import: imports experiments of Optuna and Ray Tune.
 #include "commands.hpp"
 
 #include <hypertune/detail/shell_quote.hpp>

@@ -42,7 +42,7 @@ struct Metric {
   std::vector<std::pair<std::string, std::string>> expressions;
 };
 
-// Of several the one that judges what has been learnt: on data that was not trained on, as a score before a loss.
+// Chooses among several metrics the one that judges the model best: one on held-out data, and a score before a loss.
 Metric metric_of(const ProbedReports& reports) {
   std::vector<std::string> names = reports.json;
   const bool json = !names.empty();
