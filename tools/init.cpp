@@ -64,7 +64,7 @@ Metric metric_of(const ProbedReports& reports) {
   return metric;
 }
 
-// The schema that is installed with this program.
+// The schema file installed with this program.
 std::optional<fs::path> installed_schema() {
   std::error_code error;
   const auto program = fs::read_symlink("/proc/self/exe", error);
@@ -190,7 +190,7 @@ int init(const InitArguments& arguments) {
          "hypertune init -- python3 train.py --lr 0.01");
   const Metric metric = metric_of(reports);
   const std::string text = file_text(asked, guess, metric);
-  sweep_from_yaml(load_yaml_text(text, arguments.output), false);  // what is written is sound, or nothing is
+  sweep_from_yaml(load_yaml_text(text, arguments.output), false);  // write only a file that can be read
   write_file(asked, text);
   fmt::print("{}: {} parameter{}", arguments.output, guess.space.size(), guess.space.size() == 1 ? "" : "s");
   for (const auto& parameter : guess.space)

@@ -1,4 +1,4 @@
-// hypertune init: a sweep's file for a command.
+// hypertune init: writes a sweep's file for a command.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace hypertune::inline v0::command {
 struct InitArguments {
   std::string output = "sweep.yaml";
   std::vector<std::string> command;
-  bool force = false;  ///< write over a file
+  bool force = false;  ///< overwrite an existing file
   bool probe = false;  ///< run the command
   std::string timeout = "30s";
 };

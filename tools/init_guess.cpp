@@ -50,7 +50,7 @@ constexpr std::array<std::string_view, 24> fixed{
 constexpr std::array<std::string_view, 12> shares{"dropout",  "momentum", "beta", "beta1",       "beta2",     "gamma",
                                                   "fraction", "ratio",    "prob", "probability", "smoothing", "rho"};
 
-// 0.1 for 0.1, 1.0e-05 for 1e-05: what YAML 1.1 takes for a number, too.
+// 0.1 for 0.1, 1.0e-05 for 1e-05: forms that are numbers in YAML 1.1 too.
 std::string number_text(double x) {
   std::string text = fmt::format("{:.4g}", x);
   if (const auto e = text.find('e'); e != std::string::npos && text.find('.') == std::string::npos)
@@ -180,7 +180,7 @@ CommandHelp read_help(std::string_view text) {
     for (const auto& one : names)
       if (std::regex_search(line, match, fallback)) help[one].fallback = match[1];
   };
-  constexpr std::size_t longest = 2000;  // what is searched of a line
+  constexpr std::size_t longest = 2000;  // most characters of a line that are searched
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
     std::string line(text.substr(0, std::min(end, longest)));
@@ -193,7 +193,7 @@ CommandHelp read_help(std::string_view text) {
         names.clear();
       continue;
     }
-    // What comes behind two spaces says what it means.
+    // Text after two spaces is the description.
     const std::string all = match[1];
     const auto gap = all.find("  ");
     const std::string head = all.substr(0, gap);
@@ -203,7 +203,7 @@ CommandHelp read_help(std::string_view text) {
     for (std::sregex_iterator it(head.begin(), head.end(), name), last; it != last; ++it) {
       const std::string one = (*it)[1];
       const auto at = static_cast<std::size_t>(it->position(0));
-      if (at > 0 && head[at - 1] != ' ' && head[at - 1] != ',') continue;  // within a word
+      if (at > 0 && head[at - 1] != ' ' && head[at - 1] != ',') continue;  // in the middle of a word
       if (one.starts_with("no-")) found.negatable = true;
       names.push_back(one);
       const auto after = at + static_cast<std::size_t>(it->length(0));
@@ -234,7 +234,7 @@ Guess guess_from(const std::vector<std::string>& command, const CommandHelp& hel
     const auto found = help.find(bare);
     return found == help.end() ? OptionHelp{} : found->second;
   };
-  // nullopt: it stays as it is.
+  // nullopt: the option is not changed.
   const auto take = [&](const std::string& option, const std::string& value) -> std::optional<std::string> {
     const std::string name = parameter_name(option);
     if (name.empty() || used.contains(name)) return std::nullopt;

@@ -1,4 +1,4 @@
-// What of a command may vary, and how, as far as its words tell.
+// Guesses from a command's words which of its options may vary, and how.
 #pragma once
 
 #include <map>
@@ -9,17 +9,17 @@
 
 namespace hypertune::inline v0::command {
 
-/// What the help of a command says of an option.
+/// What a command's help says about an option.
 struct OptionHelp {
   std::vector<std::string> choices;
   std::string fallback;    ///< its default, as printed
-  std::string type;        ///< INT, FLOAT, …, where it is printed so
+  std::string type;        ///< INT, FLOAT, …, if the help prints the type so
   bool flag = false;       ///< it takes no value
-  bool negatable = false;  ///< there is --no-NAME as well
+  bool negatable = false;  ///< there is also --no-NAME
 };
 using CommandHelp = std::map<std::string, OptionHelp>;  ///< by name, without dashes
 
-/// Reads what argparse and CLI11, and those that print alike, say to --help.
+/// Parses the output of --help of argparse, CLI11, and libraries with the same format.
 CommandHelp read_help(std::string_view text);
 
 struct Parameter {
@@ -31,18 +31,18 @@ struct Parameter {
 struct Guess {
   std::vector<std::string> command;  ///< with {placeholders}
   std::vector<Parameter> space;
-  std::vector<std::string> left;  ///< options that stay as they are, with the reason
-  std::optional<int> steps;       ///< epochs, or what else says how long it trains
+  std::vector<std::string> left;  ///< options that are not changed, with the reason
+  std::optional<int> steps;       ///< the value of the option for the number of epochs or steps
 };
 
-/// Options with a value, `--name value`, `--name=value`, `-n value` and `name=value`, become parameters, but for what
-/// names files, machines or how long to train. `help` may be empty.
+/// Turns options with a value (`--name value`, `--name=value`, `-n value`, `name=value`) into parameters, except those
+/// that name files or machines, or say how long to train. `help` may be empty.
 Guess guess_from(const std::vector<std::string>& command, const CommandHelp& help);
 
-/// A domain round a number, or a word.
+/// A domain around a number, or with a word as one of its choices; `why` is set to the reason.
 std::string domain_round(const std::string& name, const std::string& value, const OptionHelp& help, std::string& why);
 
-/// A text as YAML takes it for a text.
+/// Quotes a text if YAML would otherwise not read it as a string.
 std::string yaml_text(const std::string& text);
 
 }  // namespace hypertune::inline v0::command

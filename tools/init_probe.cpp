@@ -19,11 +19,11 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// Runs a command with its output in `take`, until that returns false, it ends, or time is over. Its end, of wait(2),
-// where it came to one.
+// Runs a command and passes its output to `take`, until `take` returns false, the command ends, or the time is over.
+// Returns its wait(2) status if it has ended.
 template <class Take>
 std::optional<int> listen(const std::vector<std::string>& command, Seconds timeout, const Take& take) {
-  local::detail::ChildProcess child(command);  // which ends it, with all that it started
+  local::detail::ChildProcess child(command);  // its destructor kills it, with all that it started
   const double until = detail::steady_seconds() + timeout;
   std::string out, err;
   constexpr std::size_t most = std::size_t{8} << 20U;
@@ -52,7 +52,7 @@ std::string last_line(const std::string& text) {
   return last == lines.rend() ? std::string() : *last;
 }
 
-// "val_acc: 0.91", "loss=0.3": metrics by their names, not any word before a number.
+// "val_acc: 0.91", "loss=0.3": finds metrics by their names, not any word before a number.
 void find_in_text(const std::string& line, ProbedReports& found) {
   static const std::regex pair(R"(([A-Za-z][A-Za-z0-9_]*) *[=:] *[-+]?[0-9.]+)");
   constexpr std::size_t longest = 4096;
@@ -61,7 +61,7 @@ void find_in_text(const std::string& line, ProbedReports& found) {
     const std::string name = (*it)[1];
     const bool seen = std::any_of(found.expressions.begin(), found.expressions.end(),
                                   [&](const auto& one) { return one.first == name; });
-    if (!seen && mode_of_name(name))  // nan and inf are numbers: a loss that has grown beyond all bounds is a result
+    if (!seen && mode_of_name(name))  // nan and inf count as numbers: a diverged loss is a result too
       found.expressions.emplace_back(name, "\\b" + name + " *[=:] *([-+]?(?:[nN]a[nN]|[iI]nf(?:inity)?)|[-+0-9.eE]+)");
   }
 }
@@ -91,7 +91,7 @@ ProbedReports probe_reports(const std::vector<std::string>& command, Seconds tim
   const auto end = listen(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
     found = {};
     said = last_line(err.empty() ? out : err);
-    constexpr int enough = 3;  // the first line may be of something else
+    constexpr int enough = 3;  // the first line may be about something else
     int reports = 0;
     for (const auto& line : whole_lines(out, over)) {
       const auto begin = line.find_first_not_of(" \t\r");

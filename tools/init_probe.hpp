@@ -1,4 +1,4 @@
-// What a command says of itself when it is run.
+// Runs a command to find out its options and metrics.
 #pragma once
 
 #include "init_guess.hpp"
@@ -11,16 +11,17 @@
 
 namespace hypertune::inline v0::command {
 
-/// The help of the program that a command runs: its words up to the first option, and --help.
+/// Runs a command's words up to the first option with --help, and parses the help.
 CommandHelp probe_help(const std::vector<std::string>& command, Seconds timeout);
 
-/// What a command reports.
+/// The reports found in a command's output.
 struct ProbedReports {
-  std::vector<std::string> json;                                 ///< metrics of its JSON lines, in their order
-  std::vector<std::pair<std::string, std::string>> expressions;  ///< else of its text: names and expressions
-  std::string failure;                                           ///< how it failed, where it did
+  std::vector<std::string> json;  ///< metrics of its JSON lines, in their order
+  std::vector<std::pair<std::string, std::string>>
+      expressions;      ///< otherwise found in its text: names and regular expressions
+  std::string failure;  ///< how the command failed, if it did
 };
-/// Runs the command as it stands until it has reported, or ended, or `timeout` seconds are over, and ends it.
+/// Runs the command unchanged until it has reported, or ended, or `timeout` seconds are over, and then kills it.
 ProbedReports probe_reports(const std::vector<std::string>& command, Seconds timeout);
 
 }  // namespace hypertune::inline v0::command

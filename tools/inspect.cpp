@@ -1,4 +1,4 @@
-// status, results, best, export: what is in an experiment's folder. They read it while it runs, too.
+// status, results, best, export: show what is in an experiment's folder, also while the experiment runs.
 #include "commands.hpp"
 #include "cost.hpp"
 #include "kubernetes_driver.hpp"
@@ -53,7 +53,8 @@ std::string front_json(const Results& results) {
   return (text.empty() ? "[" : text) + "]";
 }
 
-// The trials that no other beats in every objective, with all that decides it; at most so many.
+// The trials that no other trial beats in all objectives, with the values that decide it; at most `most` of them, 0:
+// all.
 void print_front(const Results& results, const std::string& format, std::size_t most = 0) {
   if (format == "csv") fail(Errc::usage, "--pareto is printed as table or json, not csv");
   if (format == "json") return print(front_json(results));
@@ -72,19 +73,19 @@ void print_front(const Results& results, const std::string& format, std::size_t 
   }
 }
 
-// What the driver says that trials wait for, which no record tells: a person had them pause, or another host is wanted.
-// Nothing of a driver that cannot be asked.
+// What the trials wait for, according to the driver, because the records do not show it: the user has paused them, or a
+// host is missing. Empty if the driver cannot be asked.
 struct Waits {
-  bool at_rest = false;  // a person has the whole wait
+  bool at_rest = false;  // the user has paused the whole experiment
   std::map<TrialId, std::string> reasons;
-  std::string nothing_runs;  // why no trial runs, where there is none yet that waits
+  std::string nothing_runs;  // why no trial runs, if none is even waiting yet
 };
 Waits ask_why(const std::string& directory, const std::vector<TrialResult>& trials) {
   Waits waits;
   ControlRequest request{.kind = ControlRequest::Kind::why};
   for (const auto& trial : trials) request.trials.push_back(trial.trial);
   try {
-    constexpr double patience = 3;  // who asks how it stands is not to wait for a driver that hangs
+    constexpr double patience = 3;  // status must not hang if the driver does
     const std::string answer = "\n" + ask_driver(directory, request, patience).text;
     waits.at_rest = answer.substr(1).starts_with(at_rest);
     if (answer.substr(1).starts_with(nothing_runs)) waits.nothing_runs = answer.substr(1);
@@ -95,14 +96,14 @@ Waits ask_why(const std::string& directory, const std::vector<TrialResult>& tria
       const auto begin = at + head.size();
       waits.reasons[trial.trial] = answer.substr(begin, answer.find('\n', begin) - begin);
     }
-  } catch (const Error&) {  // it is another user's, on another machine, busy, or has just ended
+  } catch (const Error&) {  // another user's or machine's driver, or it is busy or has just ended
   }
   return waits;
 }
 
-constexpr std::size_t most_waiting = 5;  // that are shown
+constexpr std::size_t most_waiting = 5;  // most waiting trials that are shown
 
-// The first trials that wait, and how many do.
+// The first waiting trials, and how many wait in all.
 std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& results) {
   std::vector<TrialResult> first;
   std::size_t waiting = 0;
@@ -113,7 +114,7 @@ std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& resul
   return {std::move(first), waiting};
 }
 
-// Of the trials that count as running, the first ones of which the driver may say that they wait for their hosts.
+// The first trials in the state running. The driver may report that they still wait for their hosts.
 std::vector<TrialResult> first_running(const Results& results) {
   constexpr std::size_t most = 100;
   std::vector<TrialResult> first;
@@ -135,7 +136,7 @@ std::string why_waiting(const TrialResult& trial, const Waits& waits, bool runni
                                            : "it waits for room among the trials that run";
 }
 
-// A sentence for each of the first trials that wait.
+// Prints a sentence for each of the first waiting trials.
 void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const Waits& waits, bool running,
                    const std::string& directory) {
   for (const auto& trial : first) {
@@ -153,7 +154,7 @@ void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, c
   if (waiting > first.size()) fmt::print("… and {} more that wait\n", waiting - first.size());
 }
 
-// Which trial was stopped last, and why.
+// The trial that was stopped last, and why.
 void print_last_stopped(const Results& results) {
   std::optional<TrialResult> last;
   for (const auto& trial : results.trials())
@@ -210,7 +211,7 @@ int status(const std::string& directory, const std::string& format) {
   const auto running = first_running(results);
   asked.insert(asked.end(), running.begin(), running.end());
   const Waits waits = runs ? ask_why(directory, asked) : Waits();
-  for (const auto& trial : running)  // its host is not there
+  for (const auto& trial : running)  // their hosts are not there yet
     if (waits.reasons.contains(trial.trial) && waiting.size() < most_waiting) waiting.push_back(trial);
   const char* state = state_of(info, driver.has_value(), last_word, waits.at_rest);
   const auto best = results.find_best();
@@ -233,7 +234,7 @@ int status(const std::string& directory, const std::string& format) {
     for (const auto& host : results.hosts())
       if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});
     object["hosts_aside"] = std::move(aside);
-    // What is JSON already is not read again: Boost.JSON rounds the last digit.
+    // Append what is JSON already, instead of parsing it: Boost.JSON may round the last digit.
     std::string text = boost::json::serialize(object);
     text.pop_back();
     hypertune::detail::append_json_object(text += ",\"attributes\":", info.attributes);
@@ -311,7 +312,7 @@ int results(const ResultsArguments& arguments) {
 
 int best(const std::string& directory, const std::string& format) {
   const Results results = Results::read(directory);
-  const auto best = results.best();  // or the reason why there is none
+  const auto best = results.best();  // throws if there is none, with the reason
   if (several_objectives(results))
     print_front(results, format);
   else if (format == "json")
@@ -342,7 +343,7 @@ int export_results(const ExportArguments& arguments) {
   }
   std::ofstream file;
   if (!arguments.output.empty()) {
-    std::error_code ignored;  // as for the other formats; where it cannot be made, the file cannot be written
+    std::error_code ignored;  // as for the other formats; if this fails, opening the file will fail
     const auto folder = std::filesystem::path(arguments.output).parent_path();
     if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
     file.open(arguments.output);

@@ -1,4 +1,4 @@
-// JSON for people: indented, short things on one line.
+// JSON for people: indented, with short values on one line.
 #pragma once
 
 #include <boost/json.hpp>
@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// `value` with two spaces for each level; what fits on a line of 100 characters stands on one.
+/// `value`, indented by two spaces for each level; what fits into 100 characters is written on one line.
 inline std::string print_json(const boost::json::value& value, std::size_t indent = 0) {
   std::string line = boost::json::serialize(value);
   if (indent + line.size() <= 100 || value.is_primitive()) return line;

@@ -56,7 +56,7 @@ Seconds duration_of(const std::string& text, const char* option, Seconds otherwi
   return *seconds;
 }
 
-// What the sweep names by its place here goes to the same place beside the sweep there.
+// Files that the sweep names by a path relative to it have the same relative path in the cluster.
 std::vector<FileMount> files_of(const Sweep& sweep, const std::string& file) {
   std::vector<FileMount> files{{.remote = "sweep.yaml", .local = file}};
   std::vector<fs::path> programs;
@@ -81,7 +81,7 @@ bool is_set(const char* variable) {
 
 void say(const std::string& text) { detail::say("hypertune: " + text); }
 
-// A command for the sweep as it was submitted: another --set may mean another Job.
+// A command for the sweep as it was submitted. It repeats --set, because other settings may mean another Job.
 std::string command_for(std::string_view command, const SubmittedSweep& which, std::string_view option = {}) {
   auto line = fmt::format("hypertune {} --kubernetes {}", command, detail::shell_quote(which.file));
   for (const auto& assignment : which.set) line += " --set " + detail::shell_quote(assignment);
@@ -110,7 +110,7 @@ int follow(k8s::DriverJob& job, const SubmittedSweep& which) {
   return exit_interrupted;
 }
 
-// False also where nobody says.
+// False also if the state cannot be read.
 bool has_failed(const k8s::DriverJob& job) {
   try {
     return job.state().phase == k8s::DriverJobState::Phase::failed;
@@ -134,7 +134,7 @@ int submit_to_kubernetes(const KubernetesSubmission& submission) {
   options.deadline = duration_of(submission.deadline, "--deadline", 0);
   k8s::DriverFiles files{.files = files_of(sweep, submission.file)};
   for (const auto& assignment : set) files.arguments.insert(files.arguments.end(), {"--set", assignment});
-  // In the cluster its service account says who it is.
+  // In the cluster, the driver uses its service account instead.
   for (const char* ours : {"executor.kubeconfig=''", "executor.context=''"})
     files.arguments.insert(files.arguments.end(), {"--set", ours});
   k8s::DriverJob job(std::move(options));
@@ -193,7 +193,7 @@ int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::str
   };
   const int code = job.run_beside(words, to(stdout), to(stderr), stop);
   if (code == exit_done || stop.stop_requested()) return code;
-  // Where there is nothing to be read, or nothing that reads it, this may be why.
+  // If there is nothing to read, or nothing to read it with, a failed job may be the reason.
   const auto state = job.state(stop);
   if (state.phase == k8s::DriverJobState::Phase::failed)
     say(fmt::format("the job '{}' has failed: {}", job.name(), state.sentence));
@@ -201,7 +201,7 @@ int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::str
 }
 
 void begin_as_driver() {
-  static bool begun = false;  // one that waits for the record tries to begin again and again
+  static bool begun = false;  // while it waits for the record it is called again and again
   if (!std::exchange(begun, true)) k8s::begin_own_job();
 }
 void end_as_driver() { k8s::end_own_job(); }

@@ -1,4 +1,4 @@
-// A sweep's driver in a cluster of Kubernetes: submit, attach, down, and what is read beside it.
+// A sweep's driver in a Kubernetes cluster: submit, attach, down, and commands that read its record.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -11,9 +11,9 @@
 namespace hypertune::inline v0::command {
 
 struct KubernetesSubmission {
-  std::string file;                   ///< the sweep's
-  std::vector<std::string> set = {};  ///< key=value, in place of the file's
-  std::string samples = {};           ///< as of `hypertune run`
+  std::string file;                   ///< the file of the sweep
+  std::vector<std::string> set = {};  ///< key=value, overriding the file
+  std::string samples = {};           ///< as for `hypertune run`
   std::string service_account = "hypertune-driver";
   std::string volume = {}, storage_class = {}, storage = "10GiB";
   std::string ttl = {}, deadline = {};  ///< durations; empty: none
@@ -22,33 +22,34 @@ struct KubernetesSubmission {
 
 /// `hypertune submit --kubernetes`.
 int submit_to_kubernetes(const KubernetesSubmission& submission);
-/// A sweep that was submitted: its Job goes by what the file says, or `set` in its place.
+/// A submitted sweep. The name of its Job is determined by the file and `set`.
 struct SubmittedSweep {
   std::string file;
-  std::vector<std::string> set = {};  ///< as of `submit`
-  std::string volume = {};            ///< the claim with its record; empty: as its Job says, or the one made for it
+  std::vector<std::string> set = {};  ///< as given to `submit`
+  std::string volume = {};  ///< the claim with its record; empty: the one that its Job names, or the one made for it
 };
 
-/// Adds the flag --kubernetes, which means `what`, and --set beside it. Returns the flag.
+/// Adds the flag --kubernetes with the help text `what`, and the option --set. Returns the flag.
 CLI::Option* add_submitted(CLI::App& command, bool& kubernetes, std::vector<std::string>& set, const char* what);
 
 /// `hypertune attach --kubernetes`.
 int attach_to_kubernetes(const SubmittedSweep& which);
-/// `hypertune down --kubernetes`. `volume`: the record of the experiment as well.
+/// `hypertune down --kubernetes`. `volume`: delete the record of the experiment too.
 int down_on_kubernetes(const SubmittedSweep& which, bool volume);
-/// `hypertune WORDS…` where the experiment of a sweep that was submitted lies, in the folder "experiment".
+/// Runs `hypertune WORDS…` next to the experiment of a submitted sweep, which is in the folder "experiment".
 int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words);
 
-/// Whether this is the driver of a Job of Kubernetes, or runs beside its record: nobody resumes it by hand there.
+/// Whether this is the driver of a Kubernetes Job, or runs next to its record: there nobody resumes it by hand.
 bool belongs_to_job();
 
-/// Of a driver that begins: see k8s::begin_own_job(). Nothing elsewhere.
+/// To be called when a driver begins: see k8s::begin_own_job(). Does nothing elsewhere.
 void begin_as_driver();
-/// Of a driver that ends by its own doing and is not to be started again: see k8s::end_own_job(). Nothing elsewhere.
+/// To be called when a driver has failed by itself and must not be started again: see k8s::end_own_job(). Does nothing
+/// elsewhere.
 void end_as_driver();
 
-/// Of a driver in the cluster whose experiment another one drives still, as one may that has lost its node: says so
-/// once, and waits for a moment before it is tried again. False elsewhere: nothing is waited for.
+/// For a driver in the cluster whose experiment still has another driver, perhaps on a lost node: prints that once,
+/// waits a moment, and returns true to try again. Returns false elsewhere.
 bool wait_as_driver(const Error& busy);
 
 }  // namespace hypertune::inline v0::command

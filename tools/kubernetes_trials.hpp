@@ -1,4 +1,4 @@
-// A sweep's trials on pods of Kubernetes.
+// Runs a sweep's trials in pods of Kubernetes.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -9,8 +9,8 @@
 
 namespace hypertune::inline v0::command {
 
-/// `file` and `set` are what the sweep was read from: the workers read it again. Error of kind `usage` where this
-/// command was built without OpenSSL.
+/// `file` and `set`: where the sweep was read from; the workers read it again. Error of kind `usage` if this command
+/// was built without OpenSSL.
 AnyExecutor kubernetes_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
 }  // namespace hypertune::inline v0::command

@@ -22,7 +22,7 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// A shell's line where a list of words is meant: the whole of it would be taken for the program's name.
+// Refuses a shell command line instead of a list of words: all of it would be used as the program's name.
 void require_words(const Sweep& sweep) {
   const std::string& program = sweep.trial->command.front();
   std::error_code ignored;
@@ -36,7 +36,7 @@ void require_words(const Sweep& sweep) {
        fmt::join(words, ", "), program);
 }
 
-// A program that is not there would fail in every trial alike.
+// Refuses a program that does not exist, because every trial would fail.
 void require_program(const Sweep& sweep) {
   const std::string& program = sweep.trial->command.front();
   if (program.find('{') != std::string::npos || sweep.trial->environment.contains("PATH")) return;
@@ -50,7 +50,7 @@ void require_program(const Sweep& sweep) {
            : "");
 }
 
-// What the program finds wrong with placeholders and expressions, with the line where they stand.
+// Checks placeholders and expressions as the program will, and adds their line in the file to errors.
 void require_sound_texts(const Sweep& sweep) {
   const TrialSpec& trial = *sweep.trial;
   const auto at = [](const std::string& where, const auto& check) {
@@ -80,7 +80,7 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
   options.metrics = sweep.trial->metrics;
   options.environment = sweep.trial->environment;
   options.grace = sweep.trial->grace;
-  // Before rank 0, which waits for it, is taken for hung.
+  // Shorter than the hang limit, so that rank 0, which waits for it, is not taken for hung.
   if (const double hang = sweep.options.hang_limit; hang > 0)
     options.stop_limit = std::min(options.stop_limit, hang / 2);
   for (const auto& objective : objectives_of(sweep.options)) options.objectives.push_back(objective.metric);

@@ -1,4 +1,4 @@
-// A sweep's trials on this machine: what they run, and on what.
+// A sweep's trials on this machine: their program and their executor.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// `here`: its command must be one that this machine can run.
+/// `here`: check that this machine can run the command.
 std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here = true);
 AnyExecutor executor_of(const Sweep& sweep);
 

@@ -46,7 +46,7 @@ int exit_code(ht::Errc code) {
   }
 }
 
-// One line: what it quotes of a file may hold anything.
+// Prints one line. Control characters are escaped, because it may quote any text of a file.
 void complain(const char* what) { ht::detail::say("hypertune: " + ht::detail::terminal::printable(what)); }
 
 int run_in_turn(const std::function<int()>& work) {
@@ -62,7 +62,7 @@ bool nobody_reads() {
   return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-// The exit code of a command whose output has arrived, or whose reader has gone away.
+// The exit code of a command whose output was written, or whose reader has gone away.
 int written(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (nobody_reads()) return code;
@@ -70,7 +70,7 @@ int written(int code) {
   return command::exit_failed;
 }
 
-// What CLI11 says of a command that it does not know does not name it.
+// An error for an unknown command that names it, which CLI11's own error does not.
 std::optional<std::string> wrong_command(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto* command : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); }))
@@ -109,7 +109,7 @@ std::optional<std::string> wrong_option(const CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` ends quietly
+  std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` must end quietly
   if (const auto code = ht::remote::run_agent_if_asked(argc, argv, command::program_from_description)) return *code;
   CLI::App app{"Hyperparameter tuning for any program: sweeps, early stopping, results."};
   app.set_version_flag("--version", HYPERTUNE_VERSION_TEXT);
@@ -363,7 +363,8 @@ int main(int argc, char** argv) {
     return code;
   } catch (const ht::Error& e) {
     complain(e.what());
-    // What somebody else holds is free later, and what does not answer does so later.
+    // Other errors may be temporary (a lock of another process, a server that does not answer): the driver may be
+    // started again.
     if (const int code = exit_code(e.code()); e.code() == ht::Errc::usage || e.code() == ht::Errc::input) {
       command::end_as_driver();
       return code;

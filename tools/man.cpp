@@ -14,7 +14,7 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-// A text within a line of roff, in ASCII.
+// Escapes a text within a line of roff, in ASCII.
 std::string roff(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
@@ -44,7 +44,7 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-// A text of its own line, or lines.
+// A text on a line of its own, or several lines.
 std::string paragraph(std::string_view text) { return text.empty() ? "" : roff(text) + "\n"; }
 
 std::string entry(const CommandWord& word) {

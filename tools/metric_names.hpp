@@ -1,4 +1,4 @@
-// What the names of metrics say.
+// Guesses from the names of metrics.
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// Which way a metric is better, as far as its name says it: "val_loss" has the word "loss".
+/// The direction in which a metric is better, if its name shows it: "val_loss" contains the word "loss".
 inline std::optional<Mode> mode_of_name(std::string_view name) {
   constexpr std::array<std::string_view, 15> smaller{"loss",   "error",   "err",  "mse",        "rmse",
                                                      "mae",    "latency", "cost", "perplexity", "ppl",
@@ -29,7 +29,7 @@ inline std::optional<Mode> mode_of_name(std::string_view name) {
     for (; end < name.size() && is_part(name[end]); ++end)
       word += static_cast<char>(std::tolower(static_cast<unsigned char>(name[end])));
     begin = end + 1;
-    // The last word says it: an "accuracy_error" is an error.
+    // The last such word decides: an "accuracy_error" is an error.
     if (std::find(smaller.begin(), smaller.end(), word) != smaller.end()) mode = Mode::minimize;
     if (std::find(larger.begin(), larger.end(), word) != larger.end()) mode = Mode::maximize;
   }

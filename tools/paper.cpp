@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What is there already is replaced if it is of the same kind, which `mark` near its beginning says.
+// An existing file is only replaced if it is of the same kind, which is recognised by `mark` near its beginning.
 [[maybe_unused]] void check_output(const fs::path& file, std::string_view mark, std::string_view kind, bool force) {
   std::error_code none;
   if (fs::is_directory(file, none)) fail(Errc::usage, "'{}' is a folder: name a file in it", file.string());
@@ -41,7 +41,7 @@ namespace {
     fail(Errc::usage, "'{}' exists and is no {}: name another file, or replace it with --force", file.string(), kind);
 }
 
-// Whole or not at all: a reader, or a disk that is full, never leaves a part of it.
+// Writes a temporary file and renames it, so that neither a reader nor a full disk leaves a partial file.
 [[maybe_unused]] void write_whole(const fs::path& file, std::string_view text) {
   std::error_code none;
   if (fs::exists(file, none) && !fs::is_regular_file(file, none)) {  // /dev/stdout, a pipe
@@ -107,7 +107,7 @@ void add_report(CLI::App& app, std::function<int()>& chosen) {
 struct PlotArguments {
   plot::Picture picture;
   std::string folder, output;
-  std::vector<std::string> more;  // after the first two words
+  std::vector<std::string> more;  // words after the first two
   bool force = false;
 };
 
@@ -149,7 +149,7 @@ void add_plot(CLI::App& app, std::function<int()>& chosen) {
   auto& picture = arguments->picture;
   auto* command = app.add_subcommand("plot", "a chart of an experiment as SVG, for papers; of several: DIR DIR… KIND");
   command->add_option("DIR", arguments->folder, "the experiment's folder")->required();
-  // What is wrong with a kind is said by who draws it; these are for completion and help.
+  // An invalid kind is reported by the plot itself; the list here is for completion and help.
   command->add_option("KIND", picture.kind, "what of the dashboard's page")
       ->required()
       ->type_name(fmt::format("TEXT:{{{}}}", plot::kinds));

@@ -1,4 +1,4 @@
-// The commands that make files of an experiment for people: report, plot.
+// The commands that make documents from an experiment: report, plot.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::command {
 
-/// Adds the commands; the one that is given sets `chosen`.
+/// Adds the commands; the one on the command line sets `chosen`.
 void add_paper_commands(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace hypertune::inline v0::command

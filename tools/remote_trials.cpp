@@ -94,7 +94,7 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
   setup.ssh.connect_timeout = text.connect_timeout;
   if (text.silence > 0) {
     setup.remote.timeouts.liveness = text.silence;
-    // The connection itself must not be given up before the host is.
+    // ssh must not give up the connection before the host is given up.
     setup.ssh.alive_count =
         std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.silence / setup.ssh.alive_interval)));
   }

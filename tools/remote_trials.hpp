@@ -1,4 +1,4 @@
-// A sweep's trials on other machines: how they get there, and how the command serves them there.
+// A sweep's trials on other machines: how they get there, and how the command runs them there.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -12,26 +12,26 @@
 
 namespace hypertune::inline v0::command {
 
-/// A path of the file: "~/x" is below the home folder; what is not where the command is called is looked for beside the
-/// file.
+/// Resolves a path of the file: "~/x" is below the home folder; a relative path that does not exist in the working
+/// directory is looked up in the file's folder.
 std::filesystem::path found_from(const Sweep& sweep, const std::filesystem::path& path);
 
-/// What is brought to hosts: these mounts, with their places here as found_from() has them, and a program that the
-/// command names by its place here, which goes to the same place below the working folder; it is added to `programs`.
-/// Error of kind `usage` for what is not there.
+/// The files to copy to hosts: these mounts, with their local paths resolved by found_from(), and, if the command names
+/// a program by a relative path, that program, with the same path below the working folder; it is added to `programs`.
+/// Error of kind `usage` if one does not exist.
 std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> mounts,
                                  std::vector<std::filesystem::path>& programs);
 
-/// How trials get to hosts, without the hosts. `file` and `set` as below.
+/// How trials get to hosts, without the list of hosts. `file` and `set` as below.
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
-/// What the agents make the sweep's program of: the text of `file`, and `set`.
+/// A description from which agents make the sweep's program: the text of `file`, and `set`.
 std::string sweep_description(const std::string& file, const std::vector<std::string>& set);
 
-/// `file` and `set` are what the sweep was read from: the agents read it again.
+/// `file` and `set`: where the sweep was read from; the agents read it again.
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
-/// On a host: the program of such a sweep.
+/// To be called on a host: the program of such a description.
 std::shared_ptr<const Program> program_from_description(const std::string& description);
 
 }  // namespace hypertune::inline v0::command

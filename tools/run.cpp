@@ -56,10 +56,11 @@ std::int64_t samples(const std::string& text, bool resume, const std::filesystem
   const Results results = Results::read(directory);
   std::int64_t created = 0;
   for (const auto& trial : results.trials()) created += trial.known ? 0 : 1;
-  return created / combinations + more;  // samples count once for all combinations of a grid
+  return created / combinations + more;  // one sample includes all combinations of a grid
 }
 
-// --executor as an assignment before those of --set: of another type, what the file says of its own does not fit.
+// Adds --executor as an assignment before those of --set. It replaces the file's `executor` if that has another type,
+// whose options would not fit.
 std::vector<std::string> with_executor(const RunArguments& arguments) {
   auto set = arguments.set;
   if (arguments.executor.empty()) return set;
@@ -71,18 +72,18 @@ std::vector<std::string> with_executor(const RunArguments& arguments) {
   return set;
 }
 
-// What goes on with the experiment as it was meant: by the same file, with all that was said otherwise beside it.
+// The command that continues the experiment: the same file, with the options that override it.
 std::vector<std::string> resume_command(const RunArguments& arguments, const Options& options) {
   std::vector<std::string> words{"hypertune run " + detail::shell_quote(arguments.file), "--resume",
                                  "--output " + detail::shell_quote(options.output.string())};
   if (!arguments.executor.empty()) words.push_back("--executor " + arguments.executor);
   if (!arguments.samples.empty())
-    words.push_back(fmt::format("--samples {}", *options.samples));  // of +N what it came to
+    words.push_back(fmt::format("--samples {}", *options.samples));  // for +N, the resulting number
   for (const auto& assignment : arguments.set) words.push_back("--set " + detail::shell_quote(assignment));
   return words;
 }
 
-// What the table does not show: how many trials more there are, and why the failed ones have, which rank last.
+// What the table does not show: how many more trials there are, and why trials failed, as failed trials come last.
 void print_the_rest(const Results& results, std::size_t rows, const std::string& directory) {
   if (results.size() > rows)
     fmt::print("… {} more: hypertune results {}\n", results.size() - rows, detail::shell_quote(directory));
@@ -126,7 +127,7 @@ int run(const RunArguments& arguments) {
     options.samples =
         samples(arguments.samples, arguments.resume, directory, trials_per_sample(sweep.space, options.search));
   } else if (arguments.resume && !samples_set && options.samples > 0) {
-    // The file may be older than an earlier --samples +N: what was to be done then is to be done still.
+    // The file does not know of an earlier --samples +N; that number of samples still counts.
     const auto last = JournalReader(directory).last_start();
     const auto recorded = last ? last->samples / trials_per_sample(sweep.space, options.search) : 0;
     if (recorded > options.samples) {
@@ -143,7 +144,7 @@ int run(const RunArguments& arguments) {
   options.command = typed(sweep.trial->command);
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;
-  const bool elsewhere = remote || sweep.executor.kubernetes;  // what runs there need not be here
+  const bool elsewhere = remote || sweep.executor.kubernetes;  // the program runs elsewhere, and need not exist here
   const auto program = program_of(sweep, !elsewhere);
   std::optional<ClusterExecutor> cluster;
   if (remote && !sweep.executor.ssh->cluster.empty()) {
@@ -169,7 +170,7 @@ int run(const RunArguments& arguments) {
   }
   const Results& results = *ended;
 
-  // Where nobody is left to read it (a terminal that was closed), the exit code says what there is to say.
+  // With no reader (a closed terminal), the exit code has the result.
   constexpr std::size_t rows = 20;
   std::fputs(results.table({.rows = rows, .width = terminal_width()}).c_str(), stdout);
   print_the_rest(results, rows, directory.string());

@@ -23,7 +23,7 @@ namespace json = boost::json;
 
 namespace {
 
-// As parse_duration() and parse_size() take them.
+// The syntax of parse_duration() and parse_size().
 constexpr const char* duration_pattern =
     R"(^ *([0-9.]+ *$|([0-9.]+ *d *)?([0-9.]+ *h *)?([0-9.]+ *m *)?([0-9.]+ *s *)?([0-9.]+ *ms *)?$))";
 constexpr const char* size_pattern = R"(^ *[0-9.]+ *([kKmMgGtTpP]i?)?[bB]?$)";
@@ -44,13 +44,13 @@ void add_bounds(json::object& out, const Bounds& bounds) {
   if (std::isfinite(bounds.most)) out[bounds.below_most ? "exclusiveMaximum" : "maximum"] = number(bounds.most);
 }
 
-// `out` within bounds, or 0 where that stands for something else.
+// Adds bounds to `out`. If 0 has a special meaning, it is allowed in addition.
 json::object bounded(json::object out, const Bounds& bounds) {
   const bool zero_apart = bounds.zero && (bounds.least > 0 || (bounds.least == 0 && bounds.above_least));
   if (!zero_apart) return add_bounds(out, bounds), out;
   json::object limits;
   add_bounds(limits, bounds);
-  // It holds of numbers only: of "90s" and "4GiB" the reader says whether they are too much.
+  // The bounds apply to numbers only. For "90s" and "4GiB" the reader checks them.
   out["anyOf"] = json::array{json::object{{"const", 0}}, std::move(limits)};
   return out;
 }
@@ -59,13 +59,13 @@ json::value word(const Shape& shape) {
   json::array words;
   for (const auto* list : {&shape.words, &shape.also})
     for (const auto& one : *list) {
-      if (one == "True" || one == "False") continue;  // which YAML reads as true and false
+      if (one == "True" || one == "False") continue;  // YAML reads them as true and false
       words.push_back(one == "true" ? json::value(true) : one == "false" ? json::value(false) : json::value(one));
     }
   return json::object{{"enum", std::move(words)}};
 }
 
-// What a default is in YAML.
+// A default value in YAML, converted to JSON.
 json::value value_of(const Node& node) {
   if (node.is_list()) {
     json::array all;
@@ -153,7 +153,7 @@ json::value schema(const Shape& shape) {
       break;
     case Kind::word: out = word(shape); break;
     case Kind::text:
-      out = typed("string", "number", "boolean");  // a text without quotes may look like a number
+      out = typed("string", "number", "boolean");  // unquoted text may look like a number
       if (!shape.pattern.empty()) out.as_object()["pattern"] = shape.pattern;
       break;
     case Kind::scalar: out = typed("string", "number", "boolean"); break;
@@ -182,7 +182,7 @@ json::object exactly(std::size_t n, const char* type) {
   return {{"type", "array"}, {"items", json::object{{"type", type}}}, {"minItems", n}, {"maxItems", n}};
 }
 
-// What stands behind the word of a domain.
+// The value of a domain's key.
 json::object domain_value(const detail::DomainWord& domain) {
   json::object out;
   if (!domain.items.empty()) {
@@ -203,7 +203,7 @@ json::object domain_value(const detail::DomainWord& domain) {
   return out;
 }
 
-// A parameter is a value, a domain with what stands beside it, or a group of parameters.
+// A parameter is a value, a domain with further keys, or a group of parameters.
 json::object space_definitions() {
   const json::value parameter = json::object{{"$ref", "#/$defs/parameter"}};
   json::array ways{schema(shape::scalar())};
@@ -219,7 +219,8 @@ json::object space_definitions() {
                                 {"properties", std::move(properties)},
                                 {"required", json::array{name}},
                                 {"additionalProperties", false}});
-    group[name] = json::object{{"type", "object"}, {"$ref", "#/$defs/parameter"}};  // a parameter of such a name
+    group[name] =
+        json::object{{"type", "object"}, {"$ref", "#/$defs/parameter"}};  // a parameter that has the name of a domain
   }
   group["when"] = described(beside.front());
   ways.push_back(json::object{{"description", "a group: its parameters are called group.name"},

@@ -1,4 +1,4 @@
-// The one file here that speaks HTTP.
+// The only file of the command that includes an HTTP server.
 #include "serve.hpp"
 
 #include <hypertune/serve/loopback_server.hpp>

@@ -1,4 +1,4 @@
-// Serving on loopback until a signal comes.
+// An HTTP server on loopback that runs until a signal.
 #pragma once
 
 #include <hypertune/serve/http_answer.hpp>

@@ -1,4 +1,4 @@
-// Commands as words, and as what a person may copy to a shell.
+// Splits commands into words, and formats them for copying into a shell.
 #pragma once
 
 #include <hypertune/detail/shell_quote.hpp>
@@ -23,15 +23,15 @@ inline std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-/// A command as a person would type it.
+/// A command as a user would type it.
 inline std::string typed(const std::vector<std::string>& command) {
   std::string text;
   for (const auto& word : command) text += (text.empty() ? "" : " ") + detail::shell_quote(word);
   return text;
 }
 
-/// `text` and a command of these parts behind it. Where the terminal is too narrow for one line, the command has lines
-/// of its own, which a shell reads as one.
+/// `text`, followed by a command with these parts. If the terminal is too narrow for one line, the command is put on
+/// lines of its own, which a shell joins.
 inline std::string with_command(const std::string& text, const std::vector<std::string>& parts, std::size_t width) {
   using detail::terminal::text_width;
   std::string all = text;

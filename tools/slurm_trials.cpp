@@ -33,9 +33,8 @@ AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const
 std::string batch_script(const std::vector<std::string>& words, const fs::path& directory) {
   std::string command;
   for (const auto& word : words) command += (command.empty() ? "" : " ") + detail::shell_quote(word);
-  // SIGTERM comes when the job's time is nearly over (--signal) or it is preempted: the experiment saves and leaves,
-  // and the job goes back to the queue. Whether the driver got the signal as well does not matter: `stop` says nothing
-  // new.
+  // SIGTERM comes when the job's time is nearly over (--signal) or it is preempted: the experiment then saves and ends,
+  // and the job is queued again. The driver may have received the signal too; then `stop` has no further effect.
   return fmt::format(R"sh(#!/bin/sh
 # hypertune submit --slurm: a sweep's driver, which goes on where it was whenever the job is started again.
 directory={directory}

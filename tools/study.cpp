@@ -29,7 +29,7 @@ int study(const StudyArguments& arguments) {
     return answer_study(study, method, target, body);
   };
   const auto computes = [](std::string_view, std::string_view target) { return target == "/ask"; };
-  study.on_leave([] { ::kill(::getpid(), SIGTERM); });  // which ends serve()
+  study.on_leave([] { ::kill(::getpid(), SIGTERM); });  // ends serve()
   serve(answer, computes, arguments.port, [](const std::string& address) {
     fmt::print("{}\n", address);
     std::fflush(stdout);

@@ -25,8 +25,8 @@ namespace {
 
 namespace hc = hypertune::cluster;
 
-// What makes a sweep use all machines: unless it says itself where its trials run. Paths are from the job's working
-// folder, so that they are the same on every cluster.
+// Settings that make a sweep use all machines of the cluster, unless it says where its trials run. Paths are relative
+// to the job's working folder, so that they are the same on every cluster.
 std::vector<std::string> cluster_executor(const hc::ClusterConfig& config, const std::filesystem::path& sweep) {
   const Node root = load_yaml_file(sweep);
   if (!root.is_map()) return {};
@@ -52,7 +52,7 @@ std::vector<std::string> cluster_executor(const hc::ClusterConfig& config, const
   return {"executor.hosts={file: ../../../hosts}", "executor.ssh_config=../../../ssh_config"};
 }
 
-// The CLUSTER.yaml by which the sweep grows from the head; empty where it does not.
+// The CLUSTER.yaml with which the sweep adds workers from the head; empty if it has none.
 std::filesystem::path own_cluster(const std::filesystem::path& sweep) {
   const Node root = load_yaml_file(sweep);
   const auto executor = root.is_map() ? root.find("executor") : std::nullopt;
@@ -71,7 +71,7 @@ bool is_up(const hc::ClusterConfig& config, const hc::Machine& machine) {
   });
 }
 
-// Hands its output on until it ends; a Ctrl-C goes to the program, a second one ends it.
+// Prints the job's output until it ends. The first Ctrl-C is passed on to the program, the second one kills it.
 hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, hc::MachineLink& link,
                     const std::string& id) {
   std::uint64_t offset = 0;
@@ -109,7 +109,7 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, hc
   }
 }
 
-// Results are written over no others: the same job may be submitted again when they have been fetched.
+// A folder that does not exist yet: results never overwrite others, as the same job may be submitted again later.
 std::filesystem::path fresh_folder(const std::filesystem::path& wanted) {
   std::error_code ignored;
   auto folder = wanted;
@@ -123,7 +123,7 @@ std::filesystem::path fresh_folder(const std::filesystem::path& wanted) {
 int submit(const ClusterArguments& arguments) {
   if (arguments.slurm) {
     auto sbatch = arguments.rest;
-    if (!arguments.program.empty()) sbatch.insert(sbatch.begin(), arguments.program);  // the first one after --
+    if (!arguments.program.empty()) sbatch.insert(sbatch.begin(), arguments.program);  // the first word after --
     auto set = arguments.set;
     if (!arguments.samples.empty()) set.push_back("samples=" + arguments.samples);
     return submit_to_slurm({arguments.file, arguments.output, std::move(set), std::move(sbatch)});
@@ -157,7 +157,7 @@ int submit(const ClusterArguments& arguments) {
   spec.arguments = arguments.rest;
   for (auto& word : words_of(arguments.legacy_args)) spec.arguments.push_back(std::move(word));
   std::string title = spec.program.filename().string();
-  if (spec.program.extension() == ".yaml" || spec.program.extension() == ".yml") {  // a sweep: hypertune itself runs it
+  if (spec.program.extension() == ".yaml" || spec.program.extension() == ".yml") {  // a sweep, run by hypertune itself
     spec.files.push_back(spec.program);
     spec.arguments.insert(spec.arguments.begin(), {"run", title});
     for (auto& setting : cluster_executor(config, spec.program))
@@ -171,7 +171,7 @@ int submit(const ClusterArguments& arguments) {
     spec.program = std::filesystem::read_symlink("/proc/self/exe");
   }
   for (const auto& path : arguments.sync) spec.files.emplace_back(path);
-  const auto id = hc::job_id(spec);  // what cannot be read is found before a machine is paid for
+  const auto id = hc::job_id(spec);  // finds unreadable files before a machine costs money
   const std::filesystem::path output =
       arguments.output.empty()
           ? fresh_folder(std::filesystem::path("results") / config.name / fmt::format("{}-{}", title, id))
@@ -180,7 +180,7 @@ int submit(const ClusterArguments& arguments) {
   if (arguments.start || arguments.stop) cluster = hc::open_cluster(config, hooks());
   interruptions();
 
-  // However this ends: with --stop no machine is left.
+  // Whatever happens, with --stop no machine is left running.
   int code = exit_failed;
   std::exception_ptr trouble;
   bool fetched = false;
@@ -190,7 +190,7 @@ int submit(const ClusterArguments& arguments) {
     auto link = patient_link(config, head, 60);
     for (const auto& port : ports_of(arguments.ports)) link.forward(port.local, port.remote);
     if (interrupted()) throw hc::Interrupted();
-    // One that runs or has run there is only followed.
+    // A job that runs or has run there is only followed.
     if (const auto setup = arguments.start ? std::string() : hc::setup_trouble(config, head); !setup.empty()) {
       const auto state = hc::job_status(link.shell, config, id).state;
       if (state == hc::JobState::none || state == hc::JobState::died) fail(Errc::usage, "{}", setup);
@@ -250,7 +250,7 @@ int logs(const ClusterArguments& arguments) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   };
-  // A Ctrl-C leaves it running.
+  // Ctrl-C leaves the job running.
   std::uint64_t offset = 0;
   auto held = link;
   for (;;) {

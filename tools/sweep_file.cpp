@@ -12,7 +12,7 @@ namespace hypertune::inline v0::command {
 Node load_with(const std::string& file, const std::vector<std::string>& set) {
   Node root = load_yaml_file(file);
   for (const auto& assignment : set) {
-    // What --executor stands for (see run.cpp) is said in the user's words.
+    // The assignment made for --executor (see run.cpp) is named so in errors.
     constexpr std::string_view executor = "executor={type: ";
     const bool whole = assignment.starts_with(executor) && assignment.find('}') == assignment.size() - 1 &&
                        assignment.find(',') == std::string::npos;

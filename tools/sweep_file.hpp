@@ -1,4 +1,4 @@
-// Reading a sweep or a study, with the command line's changes to it.
+// Reads a sweep or a study, with the changes of the command line.
 #pragma once
 
 #include <hypertune/config/sweep_spec.hpp>
@@ -9,10 +9,10 @@
 
 namespace hypertune::inline v0::command {
 
-/// The file, with `set` (key=value) in place of what it says.
+/// Reads the file, and applies `set` (key=value) to it.
 Node load_with(const std::string& file, const std::vector<std::string>& set);
 
-/// Error of kind `input` where nothing says how many trials there are.
+/// Error of kind `input` if nothing limits the number of trials.
 void require_bounded(const Sweep& sweep);
 
 Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study);

@@ -1,4 +1,4 @@
-// what-if: an experiment's curves, played again under another schedule or with other workers.
+// what-if: replays an experiment's learning curves with another schedule or other numbers of workers.
 #include "commands.hpp"
 #include "terminal_text.hpp"
 
@@ -29,7 +29,7 @@ namespace {
 bool sets_whole_schedule(const std::string& text) { return text.starts_with("schedule="); }
 bool sets_type(const std::string& text) { return text.starts_with("schedule.type="); }
 
-// The schedule as a file would have it: the recorded one, with what --set says otherwise.
+// The schedule as in a file: the recorded one, changed by --set.
 Node schedule_of(const RecordedCurves& curves, const std::vector<std::string>& set) {
   for (const auto& text : set)
     if (!sets_whole_schedule(text) && !text.starts_with("schedule."))
@@ -58,7 +58,7 @@ Node schedule_of(const RecordedCurves& curves, const std::vector<std::string>& s
   return *root.find("schedule");
 }
 
-// Far beyond what was recorded nothing is known, and playing it would take minutes.
+// Refuses schedules that go far beyond the records: little would be known, and the replay would take minutes.
 void require_playable(const RecordedCurves& curves, const AnyScheduler& schedule) {
   constexpr std::int64_t most = 4'000'000;
   std::int64_t longest = 1;
@@ -79,7 +79,7 @@ std::string schedule_text(const AnyScheduler& schedule) {
 struct Row {
   std::string what;
   int workers = 0;
-  PlayedAgain low, usual, high;  // by what is assumed beyond the records
+  PlayedAgain low, usual, high;  // for different assumptions beyond the records
 };
 
 PlayedAgain as_recorded(const RecordedCurves& curves) {
@@ -98,7 +98,7 @@ std::optional<double> best_of(const PlayedAgain& played) {
   return played.improvements.back().value;
 }
 
-// When it was as good as `target`.
+// The first improvement that is at least as good as `target`.
 const Improvement* reached(const PlayedAgain& played, double target, Mode mode) {
   const auto found = std::find_if(played.improvements.begin(), played.improvements.end(), [&](const Improvement& i) {
     return mode == Mode::minimize ? i.value <= target : i.value >= target;
@@ -106,7 +106,7 @@ const Improvement* reached(const PlayedAgain& played, double target, Mode mode) 
   return found == played.improvements.end() ? nullptr : &*found;
 }
 
-// "a", or "a (b to c)" where what is assumed makes a difference: the least and the most of all three.
+// "a", or "a (b to c)" with the least and the greatest value if the assumptions make a difference.
 template <class Text, class Value>
 std::string range_text(const Row& row, const Value& value, const Text& text) {
   const auto usual = value(row.usual);
@@ -135,7 +135,7 @@ void print_table(const RecordedCurves& curves, const std::vector<Row>& rows) {
     };
     const auto duration = [&](auto value) {
       return range_text(row, value, [](double s) {
-        // Short experiments are compared by parts of a second.
+        // Short experiments are compared by fractions of a second.
         return std::isnan(s) ? std::string("-") : s < 10 ? fmt::format("{:.2g} s", s) : duration_text(s);
       });
     };
@@ -159,7 +159,7 @@ void print_table(const RecordedCurves& curves, const std::vector<Row>& rows) {
   std::fputs(table.text(terminal_width()).c_str(), stdout);
 }
 
-// What the figures rest on.
+// Prints how far the figures rest on assumptions.
 void print_limits(const RecordedCurves& curves, const std::vector<Row>& rows, TrialOrder order) {
   print_line("");
   for (std::size_t i = 1; i < rows.size(); ++i) {
