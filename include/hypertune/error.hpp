@@ -12,14 +12,13 @@
 
 namespace hypertune::inline v0 {
 
-/// What kind of thing went wrong. The kind decides the exit code of the `hypertune` command and whether a retry can
-/// help.
+/// The kind of an error. It decides the exit code of the `hypertune` command and whether a retry can help.
 enum class Errc {
-  usage = 1,   ///< the caller asked for something that makes no sense (options, API order)
+  usage = 1,   ///< invalid use: options that make no sense, calls in the wrong order
   space,       ///< a search space is malformed or cannot be satisfied
-  input,       ///< a file or text from outside is malformed; the message says where
+  input,       ///< an input file or text is malformed; the message says where
   resources,   ///< no host can ever satisfy the request
-  busy,        ///< somebody else holds what is needed (a second driver on one directory)
+  busy,        ///< another process holds what is needed (a second driver on one directory)
   io,          ///< the operating system refused (disk full, permission)
   corrupt,     ///< stored data failed its integrity check
   protocol,    ///< a peer sent what the protocol does not allow
@@ -60,7 +59,7 @@ inline const std::error_category& error_category() noexcept {
 }
 inline std::error_code make_error_code(Errc code) noexcept { return {static_cast<int>(code), error_category()}; }
 
-/// Every exception that hypertune throws on purpose. `what()` is one line: what, where, how to mend.
+/// Every exception that hypertune throws on purpose. `what()` is one line: what is wrong, where, and how to fix it.
 class Error : public std::runtime_error {
  public:
   Error(Errc code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -76,8 +75,9 @@ namespace detail {
 }
 }  // namespace detail
 
-/// The code of what an exception_ptr holds: an Error's, that of a std::system_error, std::errc::not_enough_memory of a
-/// std::bad_alloc; Errc::experiment of any other exception, which is of the user's own code. None for a null pointer.
+/// The error code of the exception that `exception` holds: the code of an Error or of a std::system_error;
+/// std::errc::not_enough_memory for a std::bad_alloc; Errc::experiment for any other exception, which comes from the
+/// user's code. An empty error_code for a null pointer.
 inline std::error_code error_code_of(const std::exception_ptr& exception) {
   if (!exception) return {};
   try {

@@ -1,4 +1,4 @@
-// fmt formatters for what a program holds, beside those of Params and TrialResult, which are where these types are.
+// fmt formatters for the public types. The formatters of Params and TrialResult are in the headers of these types.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -47,7 +47,7 @@ struct fmt::formatter<hypertune::Report> : fmt::formatter<std::string_view> {
   }
 };
 
-/// One line per dimension, as SearchSpace::describe().
+/// The text of SearchSpace::describe(): one line per dimension.
 template <>
 struct fmt::formatter<hypertune::SearchSpace> : fmt::formatter<std::string_view> {
   template <class Context>
@@ -56,7 +56,7 @@ struct fmt::formatter<hypertune::SearchSpace> : fmt::formatter<std::string_view>
   }
 };
 
-/// "2 cpus, 1 gpus, 1024 bytes of memory, 1 licence"; what is 0 is left out.
+/// "2 cpus, 1 gpus, 1024 bytes of memory, 1 licence"; amounts of 0 are left out.
 template <>
 struct fmt::formatter<hypertune::Resources> : fmt::formatter<std::string_view> {
   template <class Context>

@@ -1,5 +1,6 @@
-// The names of what users hold, declared only: for headers that mention hypertune's types and should compile quickly.
-// Declaring them oneself would declare others, as all of hypertune is in an inline namespace that names its version.
+// Forward declarations of the public types, for headers that mention them and should compile quickly. Include this
+// instead of declaring the types yourself: all names are in an inline namespace that contains the version, so a
+// declaration outside of it would declare a different type.
 #pragma once
 
 namespace hypertune::inline v0 {

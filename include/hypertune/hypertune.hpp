@@ -1,4 +1,4 @@
-// The local API: everything to tune on this machine, and nothing that speaks to a network, reads YAML or needs CUDA.
+// The local API: everything needed to tune on this machine. It includes nothing that needs a network, YAML or CUDA.
 #pragma once
 
 #include <hypertune/execute/inline.hpp>

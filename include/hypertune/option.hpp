@@ -1,4 +1,5 @@
-// Options described once: what an algorithm or an executor can be told, for whoever checks, reads or documents it.
+// Descriptions of the options of algorithms and executors. Each option is described once; the code that checks, parses
+// and documents options uses this description.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -13,7 +14,7 @@
 
 namespace hypertune::inline v0 {
 
-/// An option has a value that makes no sense: "asha: grace_period is 0, but must be at least 1".
+/// An option has an invalid value: "asha: grace_period is 0, but must be at least 1".
 class OptionError : public Error {
  public:
   OptionError(std::string_view type, std::string_view option, std::string_view problem)
@@ -34,8 +35,8 @@ struct Bounds {
 
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
-  bool above_least = false, below_most = false;  ///< `least`, `most` itself is not allowed
-  bool zero = false;                             ///< 0 as well, which stands for "none" or "chosen for you"
+  bool above_least = false, below_most = false;  ///< `least` or `most` itself is not allowed
+  bool zero = false;                             ///< 0 is allowed as well: it means "none" or "automatic"
   Unit unit = Unit::none;
 
   constexpr Bounds below(double x) const { return {least, x, above_least, true, zero, unit}; }
@@ -63,7 +64,7 @@ constexpr Bounds at_least(double x) { return {.least = x}; }
 constexpr Bounds above(double x) { return {.least = x, .above_least = true}; }
 constexpr Bounds between(double least, double most) { return {.least = least, .most = most}; }
 
-/// Something whose options are described once, by its name in files and one call for each option:
+/// A type that describes its options: its name in files, and one call of `option` for each option:
 /// ```cpp
 /// struct Asha {
 ///   static constexpr const char* type = "asha";
@@ -75,8 +76,8 @@ constexpr Bounds between(double least, double most) { return {.least = least, .m
 ///   }
 /// };
 /// ```
-/// The default of an option is that of its member. What no single option can say (two that contradict each other)
-/// belongs in `void check() const`, which throws an OptionError.
+/// The default of an option is the initial value of its member. Checks that involve several options (two that
+/// contradict each other) belong in `void check() const`, which throws an OptionError.
 template <class T>
 concept Described = requires(T& options, int visitor) {
   { T::type } -> std::convertible_to<std::string_view>;
@@ -89,7 +90,7 @@ namespace detail {
   throw OptionError(type, name, format("is {}, but must be {}", value, bounds.text()));
 }
 
-/// Looks at the bounds of each option.
+/// Checks the bounds of each option.
 struct OptionCheck {
   const char* type;
 
@@ -104,7 +105,7 @@ struct OptionCheck {
   void operator()(const char*, const auto&, std::initializer_list<const char*>, const char*) const {}
 };
 
-/// Puts the values into words, as a file has them.
+/// Writes the values as text, in the form that files use.
 struct OptionText {
   std::string& text;
 
@@ -129,8 +130,9 @@ struct OptionText {
 
 }  // namespace detail
 
-/// The numbers, switches and words among described options, with their present values, as YAML's flow maps have them:
-/// "grace_period: 1, max_steps: 81, form: stopping". Empty for what is not described. Texts and paths are left out.
+/// The described options that are numbers, booleans or enums, with their current values, in the form of a YAML flow
+/// map: "grace_period: 1, max_steps: 81, form: stopping". Empty if T describes no options. Strings and paths are left
+/// out.
 template <class T>
 std::string options_text([[maybe_unused]] const T& options) {
   std::string text;
@@ -138,7 +140,8 @@ std::string options_text([[maybe_unused]] const T& options) {
   return text;
 }
 
-/// Throws an Error where options make no sense: those that are described, then what check() says.
+/// Throws an Error if an option is invalid: checks the bounds of the described options, then calls options.check() if
+/// it exists.
 template <class T>
 void check_options(const T& options) {
   if constexpr (Described<T>) T::describe(options, detail::OptionCheck{T::type});

@@ -15,9 +15,9 @@ using Rng = boost::random::mt19937_64;
 
 namespace detail {
 
-/// Takes `number` into a running mixture. The values are part of what a journal means: a resumed experiment draws by
-/// them what it drew before. They are those of boost::hash_combine in Boost 1.81 on 64 bits (the finaliser is Jon
-/// Maiga's of mx3), which Boost itself changes from release to release.
+/// Mixes `number` into a running hash. The results must never change: a resumed experiment has to draw the same numbers
+/// as before. This is boost::hash_combine of Boost 1.81 on 64 bits (the finaliser is Jon Maiga's of mx3), copied
+/// because Boost changes it from release to release.
 constexpr std::uint64_t mixed_in(std::uint64_t mixture, std::uint64_t number) {
   std::uint64_t x = mixture + 0x9e3779b9U + number;
   x ^= x >> 32U;
@@ -31,8 +31,8 @@ constexpr std::uint64_t mixed_in(std::uint64_t mixture, std::uint64_t number) {
 }  // namespace detail
 
 /// A generator for one purpose, derived from the experiment's seed and the purpose's own numbers (a trial, a step, a
-/// stream). Nothing in hypertune keeps a generator across events: after a restart the same event gets the same numbers
-/// without replaying the draws before it.
+/// stream). No generator is kept across events: after a restart the same event gets the same numbers without replaying
+/// the draws before it.
 inline Rng derived_rng(std::uint64_t seed, std::initializer_list<std::uint64_t> purpose) {
   std::uint64_t mixed = detail::mixed_in(0, seed);
   for (const auto number : purpose) mixed = detail::mixed_in(mixed, number);

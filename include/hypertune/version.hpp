@@ -1,4 +1,4 @@
-// Which version of hypertune this is. CMakeLists.txt reads it from here.
+// The version of hypertune. CMakeLists.txt reads it from here.
 #pragma once
 
 #define HYPERTUNE_VERSION_MAJOR 0

@@ -1,4 +1,4 @@
-// Tuner::async_run(): an experiment as an Asio operation. Not part of <hypertune/hypertune.hpp>, as it brings Asio.
+// Tuner::async_run(): an experiment as an Asio operation. Not part of <hypertune/hypertune.hpp>, as it includes Asio.
 #pragma once
 
 #include <hypertune/tune/tuner.hpp>
@@ -37,7 +37,7 @@ auto Tuner::async_run(CompletionToken&& token) {
               stop();
           });
         start([operation](std::exception_ptr error, Results results) {
-          // Until post() has returned: an execution context that runs out of work may be destroyed.
+          // Kept until post() has returned: an execution context that runs out of work may be destroyed.
           const auto work = std::move(operation->work);
           asio::post(work.get_executor(),
                      [operation, error = std::move(error), results = std::move(results)]() mutable {

@@ -18,7 +18,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-// Checkpoints never change once sealed, so that a hard link is as good as a copy and costs nothing.
+// Sealed checkpoints never change, so a hard link is as good as a copy and costs nothing.
 inline void link_or_copy(const std::filesystem::path& from, const std::filesystem::path& to) {
   namespace fs = std::filesystem;
   fs::create_directories(to);
@@ -34,7 +34,8 @@ inline void link_or_copy(const std::filesystem::path& from, const std::filesyste
   }
 }
 
-/// The files of a trial's checkpoint into `target`: that of the best step if it is kept, else its newest that is sound.
+/// Links or copies the files of a trial's checkpoint into `target`: the checkpoint of the best step if it is kept, else
+/// the newest undamaged one.
 inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& store,
                             const std::filesystem::path& target) {
   auto checkpoints = trial.checkpoints;
@@ -46,7 +47,7 @@ inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& stor
   for (const auto& checkpoint : checkpoints) {
     try {
       return link_or_copy(store.open(checkpoint).directory(), target);
-    } catch (const Error& e) {  // damaged, or removed by the user: the result stands without it
+    } catch (const Error& e) {  // damaged, or removed by the user: try the next one
       if (e.code() != Errc::corrupt) throw;
     }
   }
@@ -54,10 +55,10 @@ inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& stor
 
 }  // namespace detail
 
-/// Writes `directory`/best anew: result.json (as `hypertune best --format json` prints it) and, where the best trial
-/// has one, checkpoint/ with its files: that of the best step if it is kept, else its newest that is sound. With
-/// several objectives result.json lists the Pareto front, and its checkpoints are in trials/<id>/checkpoint/. Without a
-/// best trial nothing is written. What stood there before is replaced at once, not mixed.
+/// Replaces `directory`/best: result.json (as `hypertune best --format json` prints it) and, if the best trial has one,
+/// checkpoint/ with the files of the best step's checkpoint if it is kept, else of the newest undamaged one. With
+/// several objectives result.json lists the Pareto front, and the checkpoints are in trials/<id>/checkpoint/. Without a
+/// best trial nothing is written. The previous folder is replaced as a whole, not merged.
 inline void write_best(const Results& results, LocalCheckpointStore& store, const std::filesystem::path& directory) {
   namespace fs = std::filesystem;
   const auto best = results.find_best();

@@ -1,4 +1,4 @@
-// What a person at another terminal asks of a driver that runs, and the way it gets there.
+// Requests of a user at another terminal to a running driver, and the pipe that carries them.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -16,45 +16,45 @@
 
 namespace hypertune::inline v0 {
 
-/// One wish of a person. Without trials it is on the whole experiment.
+/// One request of a user. Without trials it is about the whole experiment.
 struct ControlRequest {
   enum class Kind : std::uint8_t {
-    leave,      ///< as a first Ctrl-C: every trial saves at its next report, and the driver leaves
-    leave_now,  ///< as a second one
+    leave,      ///< like a first Ctrl-C: every trial saves at its next report, then the driver ends
+    leave_now,  ///< like a second Ctrl-C
     stop,       ///< these trials end for good
-    pause,      ///< these trials, or all, save and free their slots, and wait
-    proceed,    ///< … no longer
-    add,        ///< one more configuration
-    note,       ///< attributes of these trials, or of the experiment
-    why,        ///< changes nothing: "trial N: …" for each of these trials that waits, and for what; before it at_rest
-    resize,     ///< these trials, or all, have so many workers from now on (`params`: "workers"; 0: any number)
+    pause,      ///< these trials, or all, save, free their slots and wait
+    proceed,    ///< ends a pause
+    add,        ///< adds a configuration to try
+    note,       ///< sets attributes of these trials, or of the experiment
+    why,        ///< changes nothing; answers "trial N: …" with the reason for each trial that waits
+    resize,     ///< gives these trials, or all, another number of workers (`params`: "workers"; 0: any number)
   };
   Kind kind = Kind::leave;
   std::vector<TrialId> trials = {};
-  Params params = {};  ///< of add, note and resize
+  Params params = {};  ///< for add, note and resize
   friend bool operator==(const ControlRequest&, const ControlRequest&) = default;
 };
 
-/// The first line of the answer to a `why` while a person has the whole rest.
+/// The first line of the answer to a `why` while the user has paused the experiment, or all trials that could run.
 inline constexpr std::string_view at_rest = "the whole experiment is paused by hand";
-/// … and, where no trial is named and none runs, what the next one waits for, after this.
+/// The answer to a `why` that names no trial while none runs begins with this; what the next trial waits for follows.
 inline constexpr std::string_view nothing_runs = "no trial runs: ";
 
-/// What came of it: a line for each thing that was done, or that was not and why.
+/// The answer: a line for each thing that was done, or the reason why it was not.
 struct ControlAnswer {
   bool done = true;
   std::string text = {};
 };
 
-/// The driver's end: a pipe in the experiment's folder (`control`, for its owner alone) and a thread that waits at it.
-/// A request is one message of at most PIPE_BUF bytes, which the kernel keeps in one piece, and names the pipe that the
-/// answer is to go to. Whatever else comes is thrown away. Use it while the experiment's lock is held.
+/// The driver's side: a named pipe in the experiment's folder (`control`, accessible to its owner only) and a thread
+/// that reads it. A request is one message of at most PIPE_BUF bytes, which the kernel writes in one piece. It names
+/// the pipe for the answer. Anything else that arrives is ignored. Create it only while holding the experiment's lock.
 class ControlPipe {
  public:
   using Handler = std::function<ControlAnswer(const ControlRequest&)>;
 
-  /// `handler` is called on the thread of the pipe, one call at a time. Where the file system has no pipes, nobody can
-  /// ask, and nothing else is amiss.
+  /// `handler` is called on the pipe's thread, one call at a time. On a file system without named pipes there are no
+  /// requests; this is no error.
   ControlPipe(const std::filesystem::path& directory, Handler handler);
   ControlPipe(const ControlPipe&) = delete;
   ControlPipe& operator=(const ControlPipe&) = delete;
@@ -65,17 +65,18 @@ class ControlPipe {
   std::unique_ptr<State> self_;
 };
 
-/// Asks the driver of the experiment in `directory` and waits for its answer. Errors: `usage` (no driver runs there,
-/// none that listens, or a request that is too long), `busy` (it has not answered in `seconds`), `io`.
+/// Sends a request to the driver of the experiment in `directory` and waits for its answer. Errors: `usage` (no driver
+/// runs there, it does not listen, or the request is too long), `busy` (no answer within `seconds`), `io`.
 ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request, double seconds = 30);
 
 namespace detail {
 
-/// What each request begins with; two bytes of its length follow.
+/// The first bytes of each request. Its length follows in two bytes.
 inline constexpr std::string_view control_mark = "\x02hypertune\x03";
-/// A request as it goes through the pipe. `answer_to`: the pipe of who asks.
+/// A request as it is written into the pipe. `answer_to`: the name of the pipe for the answer.
 std::string encode_request(const ControlRequest& request, std::string_view answer_to);
-/// The same without mark and length. Error of kind `corrupt` for what encode_request() does not make.
+/// Decodes a request without mark and length. Throws an Error of kind `corrupt` for anything that encode_request() does
+/// not produce.
 std::pair<std::string, ControlRequest> decode_request(std::string_view body);
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// The Controller: the one owner of every trial's life. Events in; records and commands out; no I/O, no clock, no lock.
+// The Controller: the only owner of trial state. It turns events into records and commands. No I/O, no clock, no lock.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -24,9 +24,8 @@
 
 namespace hypertune::inline v0 {
 
-/// Decides what runs where and when: asks the Judge what becomes of trials, and has the Dispatcher carry that out where
-/// there is room. The order of calls is its only notion of time beside the `now` it is given. Calls come one at a time
-/// (the Tuner's strand).
+/// Decides what runs where and when: the Judge decides about trials, the Dispatcher places them. It knows time only
+/// from the order of calls and from their argument `now`. Not thread-safe: the Tuner's strand makes one call at a time.
 class Controller {
  public:
   Controller(ExperimentState state, ControlRules rules, Placement placement)
@@ -36,67 +35,67 @@ class Controller {
 
   const ExperimentState& state() const { return judge_.state(); }
   const ControlRules& rules() const { return judge_.rules(); }
-  /// Where they are deferred, fill() or ask() is to be called whenever work() has an answer.
+  /// If they are deferred, fill() or ask() must be called whenever work() returns true.
   Suggestions& suggestions() { return judge_.state().suggestions(); }
 
-  /// Ordered: these are not there yet, but have slots from the start; who is placed there waits for them.
+  /// Ordered runs: hosts that are not there yet, but have slots from the start. Trials placed on them wait for them.
   void expect_hosts(const std::vector<int>& hosts, Seconds now) {
     for (const int host : hosts) dispatcher_.expect_host(host, now);
   }
-  /// How many of the trials that count as running have not begun, as their hosts are not there.
+  /// The number of trials that count as running but have not begun because their hosts are not there.
   std::size_t held() const { return dispatcher_.held(); }
 
   // ---- Replay -----------------------------------------------------------------------------------------------------
 
-  /// Takes over one record of an earlier run.
+  /// Applies one record of an earlier run.
   void replay(const Record& record) {
     judge_.replay(record);
     replayed_.follow(record.what, trials());
   }
 
-  /// Before open_session(): where configurations that are to be tried first have no place among the samples, there are
-  /// so many samples more.
+  /// Raises the number of samples if it is too small for all of start_with. To be called before open_session().
   void make_room(Outcome& out) { judge_.make_room(out); }
 
-  /// Before finish_replay(): trials that have failed, by records that were replayed as if they had not.
+  /// Tries failed trials again whose failures were left out of the replay. To be called before finish_replay().
   void try_again(std::span<const TrialId> trials, Seconds now, Outcome& out);
 
-  /// After the last replayed record: settles what the earlier run left undone. Trials that ran go on from their last
-  /// checkpoint, or (`survivors`: an executor whose workers outlive the driver) from where they were.
+  /// Finishes what the earlier run left undone. Trials that ran go on from their last checkpoint, or, with `survivors`
+  /// (an executor whose workers outlive the driver), from where they are. To be called after the last replayed record.
   void finish_replay(Seconds now, bool survivors, Outcome& out);
 
   // ---- Live -------------------------------------------------------------------------------------------------------
 
-  /// A sealed checkpoint that an earlier run left and did not record. Before finish_replay().
+  /// Records a sealed checkpoint that an earlier run did not record. To be called before finish_replay().
   void found(const CheckpointInfo& checkpoint, Seconds now, Outcome& out) {
     judge_.set_now(now);
     judge_.keep(checkpoint, out);
   }
 
-  /// Records that a driver takes up the experiment. Before everything else but the replay.
+  /// Records the start of a driver. To be called after the replay, before everything else.
   void open_session(record::ExperimentStarted started, Seconds now, Outcome& out) {
     judge_.set_now(now);
     judge_.commit(std::move(started), out);
   }
 
-  /// Records trials whose results the user knows, as far as they are not recorded yet. Error of kind `usage` if one
-  /// lacks a metric that is tuned, or does not fit the space.
+  /// Records trials with known results, unless they are recorded already. Throws an Error of kind `usage` if a result
+  /// lacks an objective, has less than one step, or does not fit the space.
   void add_known(std::span<const KnownResult> known, Seconds now, Outcome& out) {
     judge_.set_now(now);
     judge_.add_known(known, out);
   }
 
-  /// Starts what there is room for. Called once at the start; handle() does it by itself.
+  /// Starts trials as long as there is room. To be called once at the start; handle() calls it.
   void fill(Seconds now, Outcome& out);
 
-  /// Takes one event of the executor.
+  /// Processes one event of the executor.
   void handle(Event event, Seconds now, Outcome& out) {
     judge_.set_now(now);
     detail::visit([&](auto& e) { on(e, out); }, event);
     fill(now, out);
   }
 
-  /// Time has passed: stop conditions on time, hosts that are waited for, and workers that are lost together.
+  /// To be called when time has passed: checks stop conditions on time, hosts that are waited for, and workers lost
+  /// together.
   void tick(Seconds now, Outcome& out) {
     judge_.set_now(now);
     dispatcher_.give_up_hosts(out);
@@ -106,68 +105,69 @@ class Controller {
     fill(now, out);
   }
 
-  /// The user wants to leave: nothing new starts, each run is saved at its next report and then let go. The experiment
-  /// can be resumed. finished() is true when all have left.
+  /// The user wants to end the run: nothing new starts; each trial is saved at its next report and then stopped. The
+  /// experiment can be resumed. finished() is true when all trials have stopped.
   void interrupt() { interrupted_ = true; }
-  /// Second thoughts of the same user, or the end of the grace period: leave without waiting for the next report.
+  /// The user has asked a second time, or the grace period is over: stops all trials without waiting for their next
+  /// report.
   void interrupt_now(Seconds now, Outcome& out);
-  /// The end of all patience: what still runs counts as interrupted, whatever becomes of it. No event may come after.
+  /// Gives up waiting: trials that still run count as interrupted. No event may follow.
   void abandon(Seconds now, Outcome& out);
 
-  /// When tick() is to be called though nothing happens: something has been waited for long enough then.
+  /// When to call tick() next even if no event comes: a host or a lost worker will have been waited for long enough.
   std::optional<Seconds> next_give_up() const {
     const auto host = dispatcher_.next_give_up(), loss = losses_.next();
     return host && loss ? std::min(*host, *loss) : host ? host : loss;
   }
-  /// Whether it holds a slot.
+  /// Whether the trial holds a slot.
   bool holds_slot(TrialId trial) const { return dispatcher_.holds_slot(trial); }
 
   bool interrupted() const { return interrupted_; }
   /// Nothing runs and nothing will.
   bool finished() const { return running() == 0 && done_; }
-  /// Why the experiment ended, where it was not for having tried everything.
+  /// Why the experiment ended, unless everything was tried.
   const std::optional<std::string>& why_ended() const { return ending_; }
   std::size_t running() const { return dispatcher_.running(); }
   const Placement& placement() const { return dispatcher_.placement(); }
-  /// What the user has not been told yet of checkpoints that could not be kept; for the end.
+  /// At the end: a line about lost checkpoints that the user has not been told about yet.
   std::optional<std::string> untold_save_failures() { return judge_.untold_save_failures(); }
-  // ---- By a person, from elsewhere.
+  // ---- Requests of a user at another terminal. ----
 
-  /// Does what is asked for, of each trial by itself; to leave is the driver's own affair, and not for here.
+  /// Carries out a request, for each of its trials separately. Requests to leave are handled by the driver, not here.
   ControlAnswer carry_out(const ControlRequest& request, Seconds now, Outcome& out);
 
-  // Each of these answers with a line for that person; Error of kind `usage`: it was not done. What there is room for
-  // then is started by fill().
+  // Each of these returns a line for the user and throws an Error of kind `usage` if nothing was done. Call fill()
+  // afterwards: there may be room for other trials.
 
   /// Ends a trial for good.
   std::string stop_trial(TrialId trial, Seconds now, Outcome& out);
-  /// Has a trial saved and its slot freed after its next report, until continue_trial(): it is paused, but to the
-  /// scheduler it runs. The record of it ends with this driver: a resumption lets it go on.
+  /// Saves a trial and frees its slot after its next report, until continue_trial(). For the scheduler it still runs.
+  /// Lasts as long as this driver: a resumed experiment lets it go on.
   std::string pause_trial(TrialId trial);
   std::string continue_trial(TrialId trial);
-  /// The same for all that run, and nothing starts.
+  /// The same for all running trials; no trial starts meanwhile.
   std::string pause_all();
   std::string continue_all();
-  /// One more configuration to try, as soon as there is room. It counts as a sample; where there is none left, there is
-  /// one more.
+  /// Adds a configuration that is tried as soon as there is room. It counts as a sample; if none is left, the number of
+  /// samples is raised.
   std::string add(const Params& params, Seconds now, Outcome& out);
-  /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
+  /// Records attributes of a trial in any state, or of the experiment (`trial` -1).
   std::string note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out);
-  /// Has a trial go on with so many workers (0: any number) after its next report, as far as there is room. It is
-  /// in the record, so that it holds in a later driver, too.
+  /// Gives a trial `workers` workers (0: any number) after its next report, as far as there is room. This is recorded,
+  /// so that it also holds for a later driver.
   std::string resize_trial(TrialId trial, int workers, Seconds now, Outcome& out);
-  /// Nothing runs, as a person wants it so.
+  /// Whether nothing runs because the user has paused trials or the whole experiment.
   bool rests() const {
     const auto& queue = dispatcher_.queue();
     return running() == 0 && !done_ && (queue.all_rest || !queue.resting.empty());
   }
 
-  /// One sentence why the trial does not run now; empty when it runs or has ended.
+  /// One sentence why the trial does not run now; empty if it runs or has ended.
   std::string why_pending(TrialId trial) const;
 
   // ---- Ask/tell: a trial without an executor --------------------------------------------------------------------
 
-  /// Creates the next trial and counts it as running; nullopt when there is none (now, or ever: exhausted()).
+  /// Starts the next trial, which counts as running then; nullopt if there is none now, or never will be (exhausted()).
   std::optional<TrialId> ask(Seconds now, Outcome& out);
   bool exhausted() const { return judge_.exhausted(); }
   Attempt attempt(TrialId trial) const { return judge_.attempt(trial); }
@@ -186,7 +186,7 @@ class Controller {
   void on(const Failed& e, Outcome& out);
   void on(const MemberLost& e, Outcome& out);
   void on(const Resized& e, Outcome& out);
-  void on(const GroupMessage&, Outcome&) {}  // within executors only
+  void on(const GroupMessage&, Outcome&) {}  // only used within executors
   void on(const CheckpointLost& e, Outcome& out);
   void on(const SaveFailed& e, Outcome& out) {
     if (auto line = judge_.line(e)) out.notices.push_back(std::move(*line));
@@ -205,7 +205,7 @@ class Controller {
   void end_experiment(const std::string& why, Outcome& out);
   void end_trial(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
   void end_stopped(TrialId trial, const LiveTrial& run, Outcome& out);
-  /// Says that a failure may be the host's doing.
+  /// Tells the user that a failure may be the fault of the host.
   void say_doubted(TrialId trial, const std::string& host, const Cause& cause, Outcome& out);
   const TrialEntry& require_open(TrialId trial) const;
   void again(TrialId trial);
@@ -223,8 +223,8 @@ class Controller {
   Dispatcher dispatcher_;
   GatheredLosses losses_;
   ReplayedQueue replayed_;
-  std::size_t elsewhere_ = 0;     // pending trials that wait for another host than the rest
-  TrialId newest_possible_ = -1;  // the last one created that some host can hold
+  std::size_t elsewhere_ = 0;     // pending trials that avoid a host which the others may use
+  TrialId newest_possible_ = -1;  // the newest trial that fits on some host
   std::optional<std::string> ending_;
   bool interrupted_ = false, done_ = false;
 };

@@ -1,4 +1,5 @@
-// The Dispatcher: where trials run. Hosts, slots, the queue and what is under way; it decides nothing about trials.
+// The Dispatcher: manages hosts, slots, the queue and the running trials. It decides where trials run, not what becomes
+// of them.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -20,12 +21,12 @@
 namespace hypertune::inline v0 {
 
 namespace detail {
-/// A slot as the record has it.
+/// A slot in the form that is recorded.
 inline record::WorkerPlace place_of(const Slot& slot) { return {slot.host_name, slot.cpus, slot.gpus}; }
 }  // namespace detail
 
-/// Places and launches trials, and keeps what runs. A trial of several workers is placed as a whole, or waits and holds
-/// nothing.
+/// Places and launches trials, and keeps the state of the running ones. A trial of several workers is placed as a
+/// whole; while it waits it holds no slots.
 class Dispatcher {
  public:
   Dispatcher(Judge& judge, Placement placement) : judge_(judge), placement_(std::move(placement)) {}
@@ -35,11 +36,11 @@ class Dispatcher {
   const Placement& placement() const { return placement_; }
   const Workers& workers() const { return judge_.rules().workers; }
 
-  // ---- What runs ----
+  // ---- Running trials ----
 
   std::size_t running() const { return live_.size(); }
   bool holds_slot(TrialId trial) const { return live_.contains(trial); }
-  /// nullptr: it does not run, or not as this attempt.
+  /// nullptr if the trial does not run, or not as this attempt.
   LiveTrial* find(TrialId trial, Attempt attempt) {
     LiveTrial* run = find(trial);
     return run != nullptr && judge_.attempt(trial) == attempt ? run : nullptr;
@@ -58,24 +59,24 @@ class Dispatcher {
     return run != nullptr && run->phase != LiveTrial::Phase::running;
   }
   void launch(TrialId trial, Allocation allocation, Outcome& out);
-  /// A trial whose workers have outlived the driver: the executor is told where it stands.
+  /// Takes over a trial whose workers have outlived an earlier driver: tells the executor the trial's state.
   void take_over(TrialId trial, Outcome& out);
-  /// Tells a run to end. One that waits for its host is over with the next take_stopped().
+  /// Tells a run to end. A run that waits for its host ends by the next take_stopped().
   void stop(TrialId trial, bool save, Outcome& out);
   /// The run has ended: its slots are free.
   LiveTrial leave(TrialId trial);
-  /// It has lost its place, not by its own doing, and is the first to be started again.
+  /// The trial has lost its place by no fault of its own: puts it at the front of the queue.
   void requeue(TrialId trial, const std::string& why, Outcome& out);
 
   // ---- Places ----
 
-  /// Where a trial that needs this could start now. Hosts that are there come first; those that are away count all the
-  /// same, so that there are as many slots as ever.
+  /// Slots where a trial that needs `need` could start now. Prefers hosts that are connected; hosts that are away count
+  /// as well, so that an ordered run always has the same slots.
   std::optional<Allocation> find_room(const Resources& need, const Placement::Excluded& barred);
   void give_back(const Allocation& allocation);
-  /// A parked run goes on where it is held. Where there is no room, or no trust any more, the run is given up and the
-  /// trial goes on elsewhere from its checkpoint; where it has none, its place there is waited for. False: it waits,
-  /// and the allocation is given back.
+  /// For a paused trial that is about to go on: a parked run goes on where the executor keeps it. If there is no room
+  /// there, or that host is not to be used any more, the run is given up and the trial goes on elsewhere from its
+  /// checkpoint; without a checkpoint it waits for its place there. False: it waits, and the allocation was given back.
   bool bring_home(TrialId trial, Allocation& allocation, Outcome& out);
   bool possible(const Resources& need, const Placement::Excluded& barred) const {
     return placement_.possible(need, workers(), barred);
@@ -83,63 +84,63 @@ class Dispatcher {
   std::string why_not(const Resources& need, const Placement::Excluded& barred) const {
     return placement_.why_not(need, workers(), barred);
   }
-  /// Why a trial that waits has no place. Empty: it has.
+  /// Why there is no room for a waiting trial. Empty if there is.
   std::string why_no_room(TrialId trial) const;
 
   // ---- Changes of workers ----
 
-  /// How many workers a trial is to have at most, and who wants it so.
+  /// How many workers a trial is to have at most, and why.
   struct Wanted {
     int most;
     const char* why;
     bool by_person = false;
   };
-  /// `run`: nullptr where it is about to start.
+  /// `run`: nullptr if the trial is about to start.
   Wanted wanted_workers(TrialId trial, const LiveTrial* run) const;
-  /// A person has asked for another number: what was tried for the one before says nothing about it.
+  /// The user has asked for another number of workers: forget what was tried for the number before.
   void try_anew(TrialId trial) { restarted_.erase(trial); }
-  /// Whether a run whose workers cannot change would have more of them if it began again. Asked once for each number
-  /// that it has, so that no run begins again and again for nothing.
+  /// Whether a run whose workers cannot change would get another number of them if it began again. To get more, it is
+  /// allowed once for each number that the run has, so that it does not begin again and again in vain.
   bool worth_restart(TrialId trial, const LiveTrial& run, int most);
-  /// Whether there may be more room than when this was asked last.
+  /// Whether there may be more room than at the last call.
   bool take_freed() { return std::exchange(freed_, false); }
 
-  /// Between two steps: a run that is to have another number of workers gets those that there is room for.
+  /// Between two steps: gives a run another number of workers, as far as there is room.
   void resize(TrialId trial, LiveTrial& run, int workers, const std::string& why, Outcome& out);
-  /// Workers are lost: the others go on, with new ones where there is room. `failed`: they were not taken away, which
-  /// may be their hosts' doing. False: too few are left.
+  /// Workers are lost: the others go on, with new ones if too few are left. `failed`: they failed, possibly because of
+  /// their hosts; they were not preempted. False: there are too few workers and no room for new ones.
   bool replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::string& why, bool failed,
                Outcome& out);
-  /// Whether there is room for as many workers as are needed in place of these.
+  /// Whether there is room for the workers that would be needed if the `lost` ones were gone.
   bool room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost);
-  /// The same workers, as another generation.
+  /// Forms another generation of the same workers.
   void form_again(TrialId trial, LiveTrial& run, const std::string& why, Outcome& out);
   void resized(LiveTrial& run);
 
   // ---- Hosts ----
 
-  /// Ordered: it is not there yet, and waited for as one that was lost at `now`.
+  /// Ordered runs: the host is not there yet, and is waited for like one that was lost at `now`.
   void expect_host(int host, Seconds now) {
     away_.try_emplace(placement_.host_name(host), Away{.since = now, .told = true, .first = true, .why = {}});
   }
   void host_gained(const HostGained& e, Outcome& out);
   void host_lost(const HostLost& e, Outcome& out);
-  /// Those that were lost when the record of an earlier run ended.
+  /// Marks hosts as lost that were lost when the record of an earlier run ended.
   void lose_again(const std::map<std::string, bool>& hosts);
   void hosts_changed() { hosts_changed_ = true; }
-  /// Which hosts are set aside now.
+  /// Determines which hosts are set aside now.
   void judge_hosts(Outcome& out);
-  /// Who goes on with an experiment whose every host was excluded has seen to them.
+  /// At a resumption: if every usable host was excluded, they are used again; presumably the user has repaired them.
   void review_exclusions(Outcome& out);
-  /// Hosts that are of no use.
+  /// Hosts that are not used: excluded or set aside.
   const Placement::Excluded& barred() const { return barred_; }
-  /// Where the trial is not to go: to those; to those where it, or others with the same cause, have failed; where no
-  /// host would be left, to those where it has; else to the last of them.
+  /// Hosts on which the trial is not to be placed: barred() and the hosts where it, or other trials with the same
+  /// cause, have failed. If that would leave none, only those where the trial itself has failed; then only the last of
+  /// these.
   Placement::Excluded barred_for(TrialId trial, const Resources& need) const;
-  /// Whether a failure may be the host's doing, and there is another one to find out.
+  /// Whether a failure may be the fault of the host, and there is another host on which that can be tried.
   bool in_doubt(TrialId trial, const std::string& host, const Cause& cause) const;
-  /// Where what an attempt failed of has happened: on its one host, or on that of the worker that has failed; empty:
-  /// nobody knows.
+  /// The host on which an attempt failed: its only host, or the host of the worker that failed. Empty if unknown.
   static std::string host_of(const LiveTrial& run, const Cause& cause) {
     const int workers = run.allocation.workers();
     if (!run.failed_on.empty()) return run.failed_on;
@@ -147,18 +148,19 @@ class Dispatcher {
     return workers == 1 ? run.allocation.lead.host_name : std::string();
   }
 
-  // ---- Hosts that are waited for (ordered) ----
+  // ---- Hosts that are waited for (ordered runs) ----
 
-  /// Those that were told to stop while they waited for their host; `all`: whoever waits.
+  /// Takes the trials that were told to stop while they waited for their host. `all`: all that wait for a host.
   std::vector<TrialId> take_stopped(bool all);
-  /// Before anything else is started: who waits for a host goes on elsewhere as soon as there is room.
+  /// Trials that wait for a host go on elsewhere as soon as there is room. To be called before anything else is
+  /// started.
   void move_held(Outcome& out);
   void give_up_hosts(Outcome& out);
-  /// Why a trial that has been started has not begun: its host is not there. Empty: it is.
+  /// Why a trial that counts as started has not begun: its host is not there. Empty if its host is there.
   std::string why_held(TrialId trial) const;
-  /// How many trials have been started and not begun.
+  /// The number of trials that count as started but have not begun.
   std::size_t held() const { return held_.size(); }
-  /// When a host has been waited for long enough.
+  /// When the next host will have been waited for long enough.
   std::optional<Seconds> next_give_up() const;
 
  private:
@@ -183,21 +185,21 @@ class Dispatcher {
   std::unordered_map<TrialId, LiveTrial> live_;
   struct Away {
     Seconds since;
-    bool told = false;     // that it is waited for, or nobody need be
-    bool first = false;    // it was never there
-    std::string why = {};  // as the executor says it
+    bool told = false;     // the user was told that it is waited for, or need not be
+    bool first = false;    // it has never been there
+    std::string why = {};  // the executor's reason
   };
-  std::map<std::string, Away> away_;  // ordered: hosts that are lost and waited for
-  std::map<TrialId, int> restarted_;  // workers that a run had when it began again to have more
-  std::map<TrialId, Launch> held_;    // … and what begins there when they are back
-  std::set<TrialId> stopped_;         // of held_, to be taken off
-  std::set<int> gained_;              // hosts that were said to be there
-  std::set<std::string> aside_;       // hosts where several trials failed, and trials fail nowhere else
-  std::set<std::string> barred_;      // these, and those that a rule excludes
-  std::int64_t judged_ = 0;           // what of the faults is in them
+  std::map<std::string, Away> away_;  // ordered runs: hosts that are lost and waited for
+  std::map<TrialId, int> restarted_;  // number of workers that a run had when it began again for more
+  std::map<TrialId, Launch> held_;    // launches that wait for hosts of away_
+  std::set<TrialId> stopped_;         // trials of held_ that were told to stop
+  std::set<int> gained_;              // hosts that the executor has announced
+  std::set<std::string> aside_;       // hosts where several trials failed that fail nowhere else
+  std::set<std::string> barred_;      // aside_ and Judge::excluded()
+  std::int64_t judged_ = 0;           // version of the faults that barred_ is based on
   bool hosts_changed_ = true;
-  bool outside_told_ = false;  // that hosts are outside the group's network
-  bool freed_ = false;         // slots, or a host is there that was not
+  bool outside_told_ = false;  // the user was told that hosts are outside the group's network
+  bool freed_ = false;         // slots were freed, or a host has appeared
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// Experiment: one folder's Controller, Journal and followers, opened fresh or brought back from its record.
+// Experiment: the Controller, Journal and callbacks of one folder, new or restored from its record.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -33,22 +33,22 @@
 
 namespace hypertune::inline v0 {
 
-/// What the executor's side of an experiment is, as far as the decisions need to know.
+/// The properties of the executor that decisions depend on.
 struct ExecutorFacts {
   std::vector<Host> hosts;
   std::string name = "local";
-  bool survivors = false;  ///< its workers outlive the driver: after a restart trials go on where they were
+  bool survivors = false;  ///< its workers outlive the driver: after a restart trials go on where they are
   Seconds startup = 0;     ///< AnyExecutor::startup()
   bool gangs = false;      ///< its trials may have several workers
   bool manual = false;     ///< ask/tell: the caller runs the trials
-  bool timed = false;      ///< what is decided may depend on how long trials take
+  bool timed = false;      ///< decisions may depend on how long trials take
 };
 
-/// Everything about an experiment except who runs the trials. Not thread-safe: calls come one at a time.
+/// Everything about an experiment except running the trials. Not thread-safe, unless a function says otherwise.
 class Experiment {
  public:
-  /// Opens `directory`: replays what is there (only with options.resume) and records a new start. Errors: `busy`,
-  /// `usage` (there is an experiment already, or options that contradict each other), `resources`, `io`, `corrupt`.
+  /// Opens `directory` and replays its record, if there is one (only with options.resume). Errors: `busy`, `usage`
+  /// (there is an experiment already, or options contradict each other), `resources`, `io`, `corrupt`.
   Experiment(SearchSpace space, const Options& options, const std::filesystem::path& directory,
              const ExecutorFacts& facts)
       : directory_(directory),
@@ -59,7 +59,7 @@ class Experiment {
     require_sound(space_, options, facts_.manual);
     require_possible(options, facts_);
     if (options.display != Display::quiet && !facts_.manual) make_display(options);
-    make_controller(options);  // which may refuse: nothing has been made by then
+    make_controller(options);  // may throw, so before anything is created
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
     if (journal_->last() > 0 && !options.resume) refuse_to_overwrite(directory_);
@@ -74,8 +74,8 @@ class Experiment {
          directory.string());
   }
 
-  /// Options that contradict each other, which can be told before any host is asked for. `manual`: no Tuner runs it.
-  /// Error of kind `usage`.
+  /// Throws an Error of kind `usage` if options contradict each other. Needs no hosts. `manual`: ask/tell, without a
+  /// Tuner.
   static void require_sound(const SearchSpace& space, const Options& options, bool manual = false) {
     const auto objectives = objectives_of(options);
     if (objectives.size() > 1 && !options.search.multi_objective())
@@ -113,7 +113,8 @@ class Experiment {
     if (options.samples == 0 && !options.search.finite() && !has_grid(space) && options.stop.empty() && !manual)
       fail(Errc::usage, "how many trials? set .samples (or a stop condition; a grid needs neither)");
   }
-  /// Trials that no host can ever run. Error of kind `resources`.
+  /// Throws an Error of kind `resources` if no host can ever run a trial, and of kind `usage` if trials have several
+  /// workers and the executor does not support that.
   static void require_possible(const Options& options, const ExecutorFacts& facts) {
     if (options.workers.several() && !facts.gangs)
       fail(Errc::usage, ".workers: this executor ('{}') runs one worker for a trial, not {}", facts.name,
@@ -128,13 +129,14 @@ class Experiment {
   const Controller& controller() const { return *controller_; }
   Journal& journal() { return *journal_; }
   bool resumed() const { return resumed_; }
-  /// Of an ordered experiment: whose turn it is, after what has been replayed.
+  /// For an ordered experiment: the gate as it is after the replay.
   OrderedGate take_gate() { return std::move(gate_); }
-  /// The last moment in the record, where a simulated clock goes on.
+  /// The last time in the record, at which a simulated clock goes on.
   Seconds last_time() const { return last_time_; }
   const SearchSpace& space() const { return space_; }
 
-  /// Records the start; adds known results; settles what an earlier driver left undone; starts what there is room for.
+  /// Records the start, adds known results, finishes what an earlier driver left undone, and starts trials as long as
+  /// there is room.
   void begin(const Options& options, Seconds now, Outcome& out) {
     callbacks_.open(directory_);
     record::ExperimentStarted started;
@@ -162,10 +164,10 @@ class Experiment {
     controller_->fill(now, out);
   }
 
-  /// Writes down what a call to the Controller brought about. Must precede carrying out its commands.
+  /// Writes the records and notices of a call to the Controller. To be called before its commands are carried out.
   void write(Outcome& out, Seconds now) {
     for (auto& what : out.records) {
-      // A trial that fails as its folder is not there any more is not to blame: the driver ends of that as well.
+      // A trial that fails because the folder has vanished is not to blame: the driver has to end for the same reason.
       if (std::holds_alternative<record::AttemptFailed>(what)) journal_->require_folder();
       journal_->append(now, std::move(what));
     }
@@ -175,7 +177,7 @@ class Experiment {
     out.notices.clear();
   }
 
-  /// Records the end and waits until all is durable and seen.
+  /// Records the end, and waits until everything is durable and all callbacks have seen it.
   void end(Seconds now, bool interrupted, std::string why) {
     journal_->append(now, record::ExperimentEnded{interrupted, std::move(why)});
     journal_->drain();
@@ -184,13 +186,13 @@ class Experiment {
     display_.reset();
   }
 
-  /// What is known so far, committed records only. Any thread.
+  /// The results so far, from committed records only. May be called from any thread.
   Results results() const {
     const std::lock_guard guard(results_mutex_);
     return results_;
   }
 
-  /// A line for the user. Any thread.
+  /// Shows a line to the user. May be called from any thread.
   void note(const std::string& text) const {
     if (display_)
       display_->print("hypertune: " + text);
@@ -199,8 +201,8 @@ class Experiment {
   }
 
  private:
-  // Of processes that one signal or one host's end has taken, all are heard of within some milliseconds; who is left
-  // has to find each other anew, which takes longer.
+  // The losses of processes that one signal or one lost host has ended are all reported within some milliseconds. This
+  // is short compared with forming a new generation of the remaining workers.
   static constexpr Seconds loss_patience = 0.02;
 
   static std::vector<AnyCallback> followers(const Options& options, const ExecutorFacts& facts) {
@@ -218,7 +220,8 @@ class Experiment {
         TerminalOptions{.plain = options.display == Display::plain || facts_.survivors, .capacity = capacity_});
   }
 
-  // Hosts come and go, and what they have is often learnt only when they are there.
+  // Called after each change, because hosts come and go, and the resources of a host are often known only once it is
+  // there.
   void show_usage() {
     if (!display_) return;
     const auto usage = controller_->placement().usage();
@@ -298,7 +301,7 @@ class Experiment {
       last_time_ = std::max(last_time_, record.time);
       results_.add(record);
       if (display_) display_->catch_up(record);
-      // A failure that is tried again is one that neither searcher nor scheduler hear of.
+      // A failure that is tried again is hidden from searcher and scheduler.
       const auto* ended = std::get_if<record::TrialEnded>(&record.what);
       const auto again = ended == nullptr ? tried_again.end() : tried_again.find(ended->trial);
       if (again == tried_again.end() || record.sequence > again->second || ended->state != TrialState::failed)
@@ -314,8 +317,9 @@ class Experiment {
     if (last) say_changes(*last, options);
   }
 
-  // What the replay has to know beforehand: up to which record the failures of a trial were given another try, or are
-  // now, by options.retry_failed. Those that are now are left in failed_.
+  // The replay has to know beforehand which failures were tried again, or are to be tried again now
+  // (options.retry_failed): for each such trial, the sequence number of its last failure that is tried again. Puts the
+  // trials to be tried again now into failed_.
   std::map<TrialId, std::int64_t> failures_tried_again(const Options& options) {
     std::map<TrialId, std::int64_t> until, open;
     JournalReader(directory_).read_ends([&](const Record& record) {
@@ -323,7 +327,7 @@ class Experiment {
         open.erase(ended->trial);
         if (ended->state == TrialState::failed) open.emplace(ended->trial, record.sequence);
       } else if (const auto* failed = std::get_if<record::AttemptFailed>(&record.what)) {
-        if (!failed->retry)  // its end follows, or a driver died before that
+        if (!failed->retry)  // its TrialEnded follows, unless the driver died before
           open.insert_or_assign(failed->trial, record.sequence);
         else if (const auto node = open.extract(failed->trial); node && record::is_tried_again(*failed))
           until[failed->trial] = node.mapped();
@@ -337,7 +341,7 @@ class Experiment {
     return until;
   }
 
-  // What a resumption cannot take over, or takes over otherwise than one may think.
+  // Tells the user what a resumption cannot take over, or does not take over as one may expect.
   void say_changes(const record::ExperimentStarted& last, const Options& options) {
     const auto& state = controller_->state();
     const auto& trials = state.trials();
@@ -350,7 +354,7 @@ class Experiment {
     if (last.seed != *options.seed)
       note(detail::format("the seed was {} and is {} now: new trials differ from what they would have been", last.seed,
                           *options.seed));
-    // Only the names are compared: other values of their keys are taken over without a word.
+    // Only the names are compared: changed options of the same algorithm are accepted silently.
     const auto say_other = [&](const char* what, const std::string& before, const std::string& now) {
       if (before != now) note(detail::format("the {} was {} and is {} now", what, before, now));
     };
@@ -368,8 +372,8 @@ class Experiment {
                           failed_.size() == 1 ? "is" : "are"));
   }
 
-  // Checkpoints that were sealed while the driver died, before their record was durable. One that is ahead of the last
-  // recorded report is of no use: the reports between would be missing.
+  // Finds checkpoints that were sealed when the driver died, before their record was durable. One that is ahead of the
+  // last recorded report is useless, because the reports in between would be missing.
   void find_unrecorded(Seconds now, Outcome& out) {
     if (!resumed_ || facts_.manual) return;
     store_->recover();
@@ -379,7 +383,7 @@ class Experiment {
       for (const auto& sealed : store_->list(trial)) {
         const auto held = state.checkpoints(trial);
         if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == sealed.name; })) continue;
-        // Where trials take over one another's states, its steps do not tell whose past it is of.
+        // If trials take over each other's states, the steps do not tell from which state the checkpoint was made.
         if (sealed.steps > state.trials()[trial].steps || state.exploits())
           store_->drop(sealed);
         else
@@ -395,7 +399,8 @@ class Experiment {
     return text;
   }
 
-  // On the Journal's thread, with records that are durable: only here is done what cannot be taken back.
+  // Runs on the Journal's thread, with durable records. Only here are checkpoints deleted and callbacks called, as that
+  // cannot be undone.
   void follow(std::span<const Record> batch) {
     {
       const std::lock_guard guard(results_mutex_);
@@ -414,7 +419,7 @@ class Experiment {
   SearchSpace space_;
   std::vector<Objective> objectives_;
   ExecutorFacts facts_;
-  std::vector<int> coming_;  // ordered: hosts that are not there yet, and count all the same
+  std::vector<int> coming_;  // ordered runs: hosts that are not there yet, but count as present
   Callbacks callbacks_;
   std::unique_ptr<TerminalDisplay> display_;
   Capacity capacity_;

@@ -1,4 +1,4 @@
-// Where an experiment is kept.
+// The choice of an experiment's folder.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -8,12 +8,12 @@
 
 namespace hypertune::inline v0 {
 
-/// The folder of an experiment: what the user named, or runs/<name>, or runs/<name>-2, … where that is taken. With
-/// `options.resume`, the last one of these that is there and has not ended; where all have ended, the last one.
+/// The folder of an experiment: the one that the user named, else runs/<name>, or runs/<name>-2, … if that is taken.
+/// With `options.resume`: the last of these that exists and has not ended; if all have ended, the last one.
 std::filesystem::path experiment_directory(const Options& options);
 
 namespace detail {
-/// Tells who resumes without naming a folder which one it is, where there are several.
+/// Tells a user who resumes without naming a folder which one is resumed, if there are several.
 void say_which_is_resumed(const Options& options, const std::filesystem::path& directory);
 }  // namespace detail
 

@@ -1,4 +1,4 @@
-// FreshFolder: the folder of an experiment that may yet turn out to be a mistake.
+// FreshFolder: makes the folder of an experiment, and removes it again if the experiment fails before its first trial.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -10,10 +10,10 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Makes a folder, and those above it, and can take back what it made.
+/// Makes a folder and its parents, and can remove what it made.
 class FreshFolder {
  public:
-  /// Error of kind `usage` if the folder cannot be.
+  /// Throws an Error of kind `usage` if the folder cannot be made.
   explicit FreshFolder(const std::filesystem::path& folder) : folder_(folder) {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -24,19 +24,19 @@ class FreshFolder {
     if (error) fail(Errc::usage, "cannot make the folder '{}': {}", folder_.string(), error.message());
   }
 
-  /// Removes a journal in which no trial was ever begun, so that the same folder can be begun anew, and the folders
-  /// made here as far as they are empty. `release` gives up the journal.
+  /// Removes a journal without any trial, so that the same folder can be used again, and those folders made here that
+  /// are empty. `release` closes the journal.
   template <class Release>
   void take_back(const Release& release) const {
     std::error_code ignored;
     for (const char* file : {"experiment.db", "experiment.db-wal", "experiment.db-shm"})
-      std::filesystem::remove(folder_ / file, ignored);  // while nobody else can have it
+      std::filesystem::remove(folder_ / file, ignored);  // while this process still holds the lock
     release();
     for (const char* file : {"experiment.db-wal", "experiment.db-shm", "driver.lock", "trials"})
       std::filesystem::remove(folder_ / file, ignored);
     remove_empty();
   }
-  /// Removes the folders made here as far as they are empty.
+  /// Removes those folders made here that are empty.
   void remove_empty() const {
     std::error_code ignored;
     for (const auto& path : made_) std::filesystem::remove(path, ignored);  // fails unless empty

@@ -1,4 +1,4 @@
-// GatheredLosses: workers of a trial that are lost together, though they are heard of one by one.
+// GatheredLosses: merges the losses of workers of a trial that are lost together but reported one by one.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -14,12 +14,13 @@
 
 namespace hypertune::inline v0 {
 
-/// Where one thing takes several workers, each loss is heard of by itself. Answered one by one, each would make a
-/// generation of its own that is broken before it trains. So a loss waits a moment for others of its generation. Not
-/// thread-safe, no clock.
+/// When one cause takes several workers, each loss is reported separately. If each were answered at once, each would
+/// form a generation that is broken before it trains. So a loss waits a moment for others of its generation. Not
+/// thread-safe; has no clock.
 class GatheredLosses {
  public:
-  /// False: it is of another kind than those that wait already, which are to be answered first. `until`: of the first.
+  /// Adds a loss. False, and not added: it is of another kind than the waiting ones, which must be answered first.
+  /// `until`: when the losses are due; that of the first loss counts.
   bool add(const MemberLost& loss, Seconds until) {
     const auto [at, first] = waiting_.try_emplace(loss.trial, Waiting{loss, {}, until});
     auto& [all, causes, _] = at->second;
@@ -29,7 +30,7 @@ class GatheredLosses {
     return true;
   }
   bool waits(TrialId trial) const { return waiting_.contains(trial); }
-  /// As one loss.
+  /// The waiting losses of the trial as one loss.
   std::optional<MemberLost> take(TrialId trial) {
     auto node = waiting_.extract(trial);
     if (node.empty()) return std::nullopt;
@@ -56,7 +57,7 @@ class GatheredLosses {
     Seconds until;
   };
 
-  // Whether both may be the hosts' doing, or neither.
+  // Whether both are of the same generation, and both or neither are preemptions.
   static bool alike(const MemberLost& a, const MemberLost& b) {
     return a.attempt == b.attempt && a.generation == b.generation &&
            (a.cause.source == FailureSource::preemption) == (b.cause.source == FailureSource::preemption);

@@ -1,4 +1,4 @@
-// Ctrl-C, and a terminal that is closed: once to save everything and leave, twice to leave now.
+// Signals (Ctrl-C, a closed terminal): the first one saves everything and ends the run, the second ends it at once.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -21,7 +21,7 @@
 
 namespace hypertune::inline v0 {
 
-/// How urgently the user wants to leave: 0 not, 1 when all is saved, 2 now. Any thread.
+/// How urgently the user wants to end the run: 0: not at all; 1: once everything is saved; 2: now. Thread-safe.
 class Interrupts {
  public:
   void request(int level) {
@@ -36,14 +36,15 @@ class Interrupts {
 
 /// What a SignalWatch does once the second signal has come.
 enum class AfterSecondSignal {
-  hand_back,  ///< the handlers that were there before are put back: the next signal does what it does without hypertune
-  leave  ///< if the process has not come out of what it does a few seconds later, or at the third, it exits with 130
+  hand_back,  ///< the previous handlers are restored: the next signal acts as it would without hypertune
+  leave       ///< the process exits with status 130 after 5 s, unless it has ended by then, or at the third signal
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP call `on_signal(1)`, and a further SIGINT or SIGTERM `on_signal(2)`, on a
-/// thread of its own. A further SIGHUP says nothing new: of a terminal that is closed, the shell and the kernel tell by
-/// one each. A step that never returns cannot be waited for; what then is the program's to say (AfterSecondSignal). A
-/// SIGHUP that was ignored stays so (nohup). One at a time; the previous handlers come back at the end.
+/// During its lifetime the first SIGINT, SIGTERM or SIGHUP calls `on_signal(1)`, and a further SIGINT or SIGTERM calls
+/// `on_signal(2)`, on a thread of its own. A further SIGHUP is ignored: when a terminal is closed, the shell and the
+/// kernel send one each. After the second signal AfterSecondSignal applies, because a step that never returns cannot be
+/// waited for. A SIGHUP that was ignored before stays ignored (nohup). Only one SignalWatch may exist at a time; its
+/// end restores the previous handlers.
 class SignalWatch {
  public:
   explicit SignalWatch(std::function<void(int)> on_signal, AfterSecondSignal after = AfterSecondSignal::hand_back)
@@ -83,8 +84,8 @@ class SignalWatch {
  private:
   static constexpr std::array watched{SIGINT, SIGTERM, SIGHUP};
   static constexpr int patience_ms = 5000;
-  static constexpr std::uint64_t one_hangup = std::uint64_t{1} << 32U;  // in what is read at once; below: the others
-  // A signal handler can reach nothing but globals.
+  static constexpr std::uint64_t one_hangup = std::uint64_t{1} << 32U;  // eventfd counter: hangups above, others below
+  // A signal handler can only use globals.
   static std::atomic<int>& descriptor() {
     static std::atomic<int> fd{-1};
     return fd;
@@ -93,7 +94,8 @@ class SignalWatch {
     return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_IGN;
   }
 
-  // On the thread, or when it has ended. What the program has set since is not taken from it.
+  // Runs on the watch's thread, or after that has ended. At most once, so that it never overwrites handlers that the
+  // program has set since.
   void hand_back() {
     if (std::exchange(handed_back_, true)) return;
     for (std::size_t i = 0; i < watched.size(); ++i) ::sigaction(watched[i], &previous_[i], nullptr);

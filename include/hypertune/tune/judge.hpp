@@ -1,4 +1,5 @@
-// The Judge: what becomes of trials. Reports, answers, ends and checkpoints; it knows of no slot and no queue.
+// The Judge: decides about reports, ends and checkpoints of trials, and creates trials. It knows nothing of slots and
+// queues.
 #pragma once
 
 #include <hypertune/checkpoint/retention.hpp>
@@ -23,7 +24,8 @@
 
 namespace hypertune::inline v0 {
 
-/// Owns the state of an experiment. Everything that changes it passes commit(), or replay() after a restart.
+/// Owns the state of an experiment. Every change of that state goes through commit(), or through replay() after a
+/// restart.
 class Judge {
  public:
   Judge(ExperimentState state, ControlRules rules)
@@ -40,7 +42,7 @@ class Judge {
   void set_now(Seconds now) { now_ = now; }
   Attempt attempt(TrialId trial) const { return trials()[trial].attempts - 1; }
 
-  /// The record is applied at once and goes to the Journal.
+  /// Applies a record at once and adds it to `out`, from where it goes to the Journal.
   void commit(record::Any what, Outcome& out) {
     if (auto* const failed = std::get_if<record::AttemptFailed>(&what))
       failed->counts = !failed->doubted && counts(failed->trial, failed->cause);
@@ -48,7 +50,7 @@ class Judge {
     track(what);
     out.records.push_back(std::move(what));
   }
-  /// Takes over one record of an earlier run.
+  /// Applies one record of an earlier run.
   void replay(const Record& record) {
     state_.apply(record.what, record.time);
     track(record.what);
@@ -57,21 +59,24 @@ class Judge {
 
   // ---- Reports ----
 
-  /// Records a report, unless it is one of a step that is recorded already. `counts` false: it comes too late.
+  /// Records a report, unless its step is recorded already or `counts` is false (the report came too late). Its
+  /// checkpoint is recorded in any case.
   void take(Reported& report, LiveTrial& run, int step, bool counts, Outcome& out);
-  /// Why a trial that ended without a report of the objective has failed.
+  /// Why a trial that ended without a report of the objective counts as failed.
   std::string why_unjudged(const LiveTrial& run) const;
   std::optional<std::string> line(const SaveFailed& failure) { return save_failures_.line(failure, now_); }
-  /// What the user has not been told yet of checkpoints that could not be kept.
+  /// A line about lost checkpoints that the user has not been told about yet.
   std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
 
   // ---- Ends ----
 
   void end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
-  /// The answer to a trial's last report may not have been carried out by an earlier driver. It is now, unless the
-  /// trial is to report that step once more: where it has saved after it, it would not, and go on.
+  /// After a restart: carries out the answer to a trial's last report, if an earlier driver did not. Returns false, and
+  /// does nothing, where there was nothing to carry out, or where the trial has to repeat that step first because its
+  /// checkpoint at the end is missing. (A trial that is restored from a checkpoint of that step would not report it
+  /// again and would go on.)
   bool carry_out_owed(TrialId trial, Outcome& out);
-  /// Whether a failure counts against the trial: what a lost host takes with it is not its doing.
+  /// Whether a failure counts against the trial. A failure caused by the loss of a host does not.
   bool counts(TrialId trial, const Cause& cause) const {
     return cause.source == FailureSource::user ||
            (cause.source == FailureSource::infrastructure && !state_.on_lost_host(trial));
@@ -83,7 +88,7 @@ class Judge {
   void keep(const CheckpointInfo& checkpoint, Outcome& out);
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
   void drop_superfluous(Outcome& out);
-  /// What the trial may go on from, held until let_go().
+  /// The checkpoints that the trial may be restored from, pinned until let_go().
   std::vector<CheckpointInfo> hold(TrialId trial);
   void let_go(LiveTrial& run);
   bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
@@ -99,14 +104,14 @@ class Judge {
   }
   bool exhausted() const { return exhausted_; }
   enum class Created : std::uint8_t { one, none, later };  // later: its configuration is being computed
-  /// One more: the last of trials().
+  /// Creates one more trial: the last of trials().
   Created create(Outcome& out);
-  /// One that a person wants: there is room for it among the samples.
+  /// Adds a trial that the user asked for. Raises the number of samples if there is none left.
   void add(Point point, Params params, Outcome& out);
-  void about_to_choose() { searcher_waits_ = false; }  // until it is asked
-  /// A paused trial takes over what another one, or it earlier on, has saved.
+  void about_to_choose() { searcher_waits_ = false; }  // until the searcher is asked
+  /// A paused trial takes over a checkpoint of another trial, or an earlier one of its own.
   void exploit(const Choice& choice, Outcome& out);
-  /// Error of kind `experiment` where nothing runs and nothing ever will, though there are trials to be made.
+  /// Throws an Error of kind `experiment` if trials are still to be created, but nothing runs and nothing ever will.
   void require_progress() const;
   Resources needs(const Point& point) const { return rules_.resources(state_.space().params(point)); }
   Resources needs(TrialId trial) const { return needs(trials()[trial].point); }
@@ -116,16 +121,16 @@ class Judge {
 
   void make_room(Outcome& out);
   void add_known(std::span<const KnownResult> known, Outcome& out);
-  /// Writes down how many workers a trial is to have, where that is new.
+  /// Records how many workers a trial is to have, if that has changed.
   void ask_workers(TrialId trial, int workers, bool by_user, Outcome& out);
-  /// Notes attributes of a trial, whatever its state, or (-1) of the experiment.
+  /// Records attributes of a trial in any state, or of the experiment (`trial` -1). Returns a line for the user.
   std::string note(TrialId trial, const Attributes& attributes, Outcome& out);
 
   // ---- Hosts ----
 
   const HostFaults& faults() const { return faults_; }
   void forget_faults() { faults_.forget(); }
-  /// Hosts that a rule ruled out.
+  /// Hosts that a failure with Cause::exclude_host has excluded.
   const std::set<std::string>& excluded() const { return excluded_; }
   bool exclude(const std::string& host) { return excluded_.insert(host).second; }
   void exclude_none() { excluded_.clear(); }
@@ -152,23 +157,23 @@ class Judge {
   std::set<std::string> excluded_;
   SaveFailures save_failures_;
   bool told_misnamed_ = false;
-  std::set<TrialId> overfull_;  // trials of which not every attribute is kept
+  std::set<TrialId> overfull_;  // trials that have reported more attributes than are kept
   Retention retention_;
-  // Pinned: what trials took over, until they have saved by themselves: whatever happens before, they can go on from
-  // it.
+  // Checkpoints that trials took over. Each is pinned until its trial has saved a checkpoint of its own, so that it can
+  // always be restored from something.
   Pins bases_;
-  // What trials may take over: of each that can be a donor what it saved when it paused, the newest last. Pinned as
-  // long as the scheduler may want it.
+  // Checkpoints that trials may take over: for each possible donor, what it had saved when it paused, the newest last.
+  // Pinned as long as the scheduler may want it.
   struct Offer {
     CheckpointInfo checkpoint;
     int steps;         // of the pause
-    bool last = true;  // of its last pause
+    bool last = true;  // whether it is of the donor's last pause
     bool pinned = false;
   };
   std::map<TrialId, std::vector<Offer>> offers_;
-  std::set<TrialId> empty_handed_;  // trials that had nothing to give at their last pause
-  std::optional<TrialId> best_;     // as the retention knows it
-  std::deque<Point> first_;         // configurations to try first that have no trial yet
+  std::set<TrialId> empty_handed_;  // trials that had no checkpoint at their last pause
+  std::optional<TrialId> best_;     // the best trial that the retention was told of
+  std::deque<Point> first_;         // configurations of start_with that have no trial yet
   struct RecordedKnown {
     TrialId trial;
     Metrics metrics = {};

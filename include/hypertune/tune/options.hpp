@@ -1,4 +1,4 @@
-// Options: everything about an experiment that is not the space or the trainable.
+// Options: everything about an experiment except the search space and the trainable.
 #pragma once
 
 #include <hypertune/checkpoint/policy.hpp>
@@ -31,44 +31,46 @@ enum class Display : std::uint8_t {
   quiet,      ///< nothing
 };
 
-/// Meant for designated initialisers; every default is a sound choice. What docs/resume.md says of a change of each at
-/// a resumption holds for programs, too; a Setting that is not given is taken from the record then.
+/// Meant for designated initialisers; every default is reasonable. docs/resume.md says what a change of each option
+/// does at a resumption; a Setting that is not given is then taken from the record.
 struct Options {
   Setting<std::string> name = Setting<std::string>::unset("experiment");
-  /// the metric to tune; a bare number that a trial returns becomes it
+  /// the metric to tune; a plain number that a trial returns is the value of this metric
   Setting<std::string> metric = Setting<std::string>::unset("value");
   Setting<Mode> mode = Setting<Mode>::unset(Mode::minimize);
   std::vector<Objective> objectives = {};  ///< several objectives, in place of metric and mode
 
-  /// Bounds on metrics that a trial reports, which are not known before it has run:
-  /// `{ht::at_most("latency_ms", 5), ht::at_least("recall", 0.9)}`. Trials that break one still run, count and teach;
-  /// the best trial keeps them all, if any does. (What is known beforehand is a constraint of the space.)
+  /// Bounds on metrics that trials report, which are unknown before a trial has run: `{ht::at_most("latency_ms", 5),
+  /// ht::at_least("recall", 0.9)}`. Trials that violate one still run, count as samples, and are learnt from; the best
+  /// trial is one that satisfies all of them, if there is one. (What is known beforehand is a constraint of the space.)
   std::vector<MetricBound> constraints = {};
 
-  /// trials to run (times the grid's size); 0: what the searcher has (a grid)
+  /// trials to run (times the grid's size); 0: until the searcher is exhausted (a grid)
   Setting<std::int64_t> samples = Setting<std::int64_t>::unset(0);
-  AnySearcher search = default_searcher();  ///< who proposes configurations: Auto, which chooses what fits
+  AnySearcher search = default_searcher();  ///< proposes configurations; by default Auto, which chooses an algorithm
   AnyScheduler schedule = Fifo{};
-  // Not `= {}`: g++ 12 would take its parts for uninitialised in every program that is optimised.
+  // Not `= {}`: with optimisation, g++ 12 would warn that its members are uninitialised.
   Resources resources = Resources();                           ///< of each trial
   std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters
-  /// of each trial, `{4}` or `{.min = 2, .max = 8}`, each with these resources; more than one only for executors that
-  /// can: docs/training-cpp.md
+  /// of each trial, `{4}` or `{.min = 2, .max = 8}`; each worker has `resources`. More than one needs an executor that
+  /// supports it: docs/training-cpp.md
   Workers workers = {};
-  GroupOptions group = {};  ///< how they find each other
-  /// Of trials whose number of workers may change: how many one is to have, asked when it starts, after each of its
-  /// reports, and when there is more room than before, on the driver's thread; 0: as many as there is room for.
-  /// `hypertune resize` comes before it, and it before Context::want_workers(). A plan: `[](const ht::RunningGroup& g)
-  /// { return 2 << g.steps / 30; }`.
+  GroupOptions group = {};  ///< how the workers of a trial find each other
+  /// For trials whose number of workers may change: the number of workers that a trial is to have; 0: as many as there
+  /// is room for. Called when the trial starts, after each of its reports, and when more room has become free; one call
+  /// at a time, on the thread that makes the decision (not always the same one). `hypertune resize` takes precedence
+  /// over it, and it takes precedence over Context::want_workers(). Example: `[](const ht::RunningGroup& g) { return 2
+  /// << g.steps / 30; }`.
   std::function<int(const RunningGroup&)> resize = {};
-  int concurrency = 0;  ///< trials at once; 0: as many as there is room for
+  int concurrency = 0;  ///< concurrent trials; 0: as many as there is room for
 
   int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
   int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit
-  /// seconds without a report or Context::alive() (of a Study: without a word of it) until a trial counts as hung
+  /// seconds without a report or Context::alive() (in a Study: without any call about it) until a trial counts as hung;
+  /// 0: never
   Seconds hang_limit = 0;
 
-  std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept (start and end); 0: all
+  std::uint64_t log_limit = default_log_limit;  ///< bytes kept of each trial's log (start and end); 0: all
 
   StopCondition stop = {};
   CheckpointPolicy checkpoint = {};
@@ -78,36 +80,37 @@ struct Options {
   std::vector<KnownResult> known = {};  ///< configurations whose result is known
   Setting<std::uint64_t> seed = Setting<std::uint64_t>::unset(0);
   bool ordered = false;  ///< take reports in the order of step and trial: reproducible, a little slower
-  /// … and where a lost host leaves its trials no room elsewhere, wait for it, at most so many seconds
+  /// with ordered: seconds to wait for a lost host if its trials find no room elsewhere
   Seconds ordered_patience = 600;
 
   std::filesystem::path output = {};  ///< the experiment's folder; empty: runs/<name>, or runs/<name>-2, …
-  bool resume = false;                ///< go on with the experiment in `output`; begin it where there is none
+  bool resume = false;                ///< go on with the experiment in `output`, or begin it if there is none
   bool retry_failed = false;          ///< with resume: trials that have failed are tried again, as if they had not
 
-  /// what is noted of the experiment: `{{"note", "with the old data"}, {"dataset", "v3"}}`; see attributes.hpp
+  /// attributes to record with the experiment: `{{"note", "with the old data"}, {"dataset", "v3"}}`; see attributes.hpp
   Attributes attributes = {};
-  /// What trials run, in words, where that may differ between experiments: recorded, and shown where they are compared.
+  /// A description of what the trials run. Recorded, and shown where experiments are compared.
   std::string command = {};
 
   Display display = Display::automatic;
   std::vector<AnyCallback> callbacks = {};
-  /// The experiment's page in a browser while it runs, `ht::serve_dashboard()` or `ht::serve_dashboard({.port =
+  /// Serves the experiment's page for a browser while it runs: `ht::serve_dashboard()` or `ht::serve_dashboard({.port =
   /// 8080})`, of <hypertune/show/dashboard.hpp> (link hypertune::dashboard): docs/dashboard.md
   DashboardStart dashboard = {};
   bool progress_csv = false;  ///< keep trials/<id>/progress.csv: a folder and a file per trial (not of simulated ones)
-  /// Ctrl-C (also SIGTERM, and SIGHUP unless it is ignored) once: save all and leave; twice: leave now. The third is
-  /// the program's own again: it does what it does without hypertune. On where a Runtime lives, as its main() is
-  /// written for hypertune; off elsewhere: then a signal does what the program says, and a killed experiment can be
-  /// resumed.
+  /// The first Ctrl-C (also SIGTERM, and SIGHUP unless it is ignored) saves everything and ends the run; the second
+  /// ends it at once. Further signals act as they would without hypertune. On by default in programs with a Runtime,
+  /// whose main() is written for hypertune; otherwise off: then signals do what the program defines, and a killed
+  /// experiment can be resumed.
   bool handle_signals = detail::signals_by_default();
-  /// Of a program that is nothing but this experiment: where a trial never returns, so that tune() cannot either, it
-  /// ends with 130 five seconds after the second Ctrl-C, or at the third. What was recorded is saved.
+  /// For a program that does nothing but this experiment: if a trial never returns, so that tune() cannot return
+  /// either, the process exits with status 130 five seconds after the second Ctrl-C, or at the third. The record is
+  /// kept.
   bool exit_if_stuck = false;
-  Seconds interrupt_grace = 10;  ///< seconds that a trial has to report after the first Ctrl-C
+  Seconds interrupt_grace = 10;  ///< seconds that trials have to report after the first Ctrl-C
 };
 
-/// The objectives that `options` names.
+/// The objectives of `options`: those given, else metric and mode. Throws an Error of kind `usage` if there is none.
 inline std::vector<Objective> objectives_of(const Options& options) {
   if (!options.objectives.empty()) return options.objectives;
   if (options.metric->empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");

@@ -1,4 +1,4 @@
-// OrderedGate: takes events in the order of round and trial instead of arrival.
+// OrderedGate: passes events on in the order of round and trial instead of arrival.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -18,17 +18,20 @@
 
 namespace hypertune::inline v0 {
 
-/// With it a parallel run makes the same decisions every time, where the training itself is reproducible: each trial's
-/// next event is due one round after its last, rounds are taken one after the other, trials of a round by number. It is
-/// what a simulation with steps of equal length would do. The price: a round lasts as long as its slowest step.
+/// Makes a parallel run take the same decisions every time, provided that the training itself is reproducible. Each
+/// trial's next event is due one round after its last one. Rounds are processed one after the other, and the trials of
+/// a round by number, as in a simulation whose steps all take equally long. The price: a round lasts as long as its
+/// slowest step.
 ///
-/// A trial whose host was lost or preempted keeps its turn when it goes on elsewhere at once, or waits for that host:
-/// the others wait until it has done again what was lost, which takes no turns, so that the run decides as if nothing
-/// had happened. One that neither finds room nor waits leaves its place, as all others would wait for ever.
+/// A trial whose host was lost or preempted keeps its turn if it goes on elsewhere at once or waits for that host. The
+/// other trials wait until it has repeated the lost steps, which take no turns, so that the run decides as if nothing
+/// had happened. A trial that neither finds room nor waits for its host loses its place, because all others would wait
+/// for ever.
 class OrderedGate {
  public:
-  /// A trial was launched in the present round: the first report of a step that is not among the `done` ones, which are
-  /// recorded, is due in the next one. From which checkpoint it goes on so changes no turn.
+  /// A trial was launched in the present round. Its first report of a step that is not yet recorded (`done`: the number
+  /// of recorded steps) is due in the next round. So the order does not depend on the checkpoint that the trial was
+  /// restored from.
   void launched(TrialId trial, int next_step = 0, int done = 0) {
     const auto found = turns_.find(trial);
     if (found != turns_.end() && (away_ == trial || found->second.held)) {
@@ -41,18 +44,18 @@ class OrderedGate {
     turns_[trial] = {.due = round_ + 1, .next_step = next_step, .last_step = done - 1};
     order_.insert({round_ + 1, trial});
   }
-  /// The same, though the launch itself is still to come: it waits for a host.
+  /// The same for a trial whose launch is still to come, because it waits for a host.
   void held(TrialId trial, int done = 0) {
     launched(trial, 0, done);
     turns_.at(trial).held = true;
   }
-  /// The trial has no attempt under way any more, whoever ended it.
+  /// The trial has no running attempt any more, whatever ended it.
   void left(TrialId trial) {
     if (away_ == trial) away_.reset();
     leave(trial);
   }
 
-  /// What has just become of the trial counts as its pause, which was due: it takes no other turn.
+  /// The failure of the trial that was just processed counts as its pause, which was due. It takes no other turn.
   void paused(TrialId trial) {
     if (away_ != trial) return;
     away_.reset();
@@ -80,7 +83,7 @@ class OrderedGate {
       turn.waiting.push_back(std::move(event));
   }
 
-  /// The next event whose turn it is, if it has come.
+  /// The event whose turn it is; nullopt if it has not arrived yet.
   std::optional<Event> next() {
     if (!free_.empty()) {
       Event event = std::move(free_.front());
@@ -106,7 +109,7 @@ class OrderedGate {
     return event;
   }
 
-  /// The trial was told to pause or (`stops`) stop: its answer to that is due in this round, before anything else.
+  /// The trial was told to stop (`stops`) or to pause. The event that confirms this is due in the present round.
   void ending(TrialId trial, bool stops = true) {
     const auto found = turns_.find(trial);
     if (found == turns_.end()) return;
@@ -116,10 +119,11 @@ class OrderedGate {
     order_.insert({round_, trial});
   }
 
-  /// What the last event brought about has been carried out.
+  /// To be called after all decisions on the last event have been carried out.
   void after_event() {
     if (const auto trial = std::exchange(away_, std::nullopt)) leave(*trial);
-    // What came of a trial behind a report that has now been taken: that it has failed, or has saved.
+    // Events that waited behind a report which has now been taken and that need no turn: a checkpoint, or a failure
+    // that is not the trial's own.
     for (auto& [trial, turn] : turns_)
       while (!turn.waiting.empty() && (!has_turn(turn.waiting.front()) || displaced(turn.waiting.front(), turn))) {
         free_.push_back(std::move(turn.waiting.front()));
@@ -127,9 +131,9 @@ class OrderedGate {
       }
   }
 
-  // ---- Replay: who has run under an earlier driver has the turn that it had ----
+  // ---- Replay: trials that ran under an earlier driver keep their turns ----
 
-  /// Takes over a record of an earlier driver. `trials`: after it.
+  /// Applies a record of an earlier driver. `trials`: their state after that record.
   void replay(const record::Any& what, const TrialTable& trials) {
     detail::visit(
         [&](const auto& e) {
@@ -147,13 +151,13 @@ class OrderedGate {
         },
         what);
   }
-  /// After the last record of a driver: what ran then waits to be launched again.
+  /// To be called after the last record of a driver: the trials that ran then wait to be launched again.
   void replayed() {
     away_.reset();
     for (auto& [trial, turn] : left_behind_)
       if (turns_.try_emplace(trial, std::move(turn)).second) order_.insert({turns_.at(trial).due, trial});
     left_behind_.clear();
-    // The record of a run that was not in order tells of no rounds.
+    // The rounds of a run that was not ordered are unknown.
     const bool in_order = order_.empty() || order_.rbegin()->first <= order_.begin()->first + 1;
     if (!in_order) order_.clear();
     for (auto& [trial, turn] : turns_) {
@@ -163,7 +167,7 @@ class OrderedGate {
       order_.insert({turn.due, trial});
     }
   }
-  /// Trials that are waited for and were not launched yet.
+  /// Trials that have a turn but have not been launched yet.
   std::vector<TrialId> awaited() const {
     std::vector<TrialId> trials;
     for (const auto& [trial, turn] : turns_)
@@ -176,8 +180,8 @@ class OrderedGate {
     std::int64_t due = 0;
     int next_step = 0;
     int last_step = -1;     // the last one that has, or will have, had a turn
-    bool stopping = false;  // it will not go on, whatever becomes of it
-    bool held = false;      // it has not been launched yet
+    bool stopping = false;  // it was told to stop
+    bool held = false;      // its launch is still to come
     std::deque<Event> waiting = {};
   };
 
@@ -189,7 +193,7 @@ class OrderedGate {
   void replay_report(const record::TrialReported& e, bool ends) {
     leave_away(e.trial);
     const auto found = turns_.find(e.trial);
-    if (found == turns_.end()) return;  // nothing of it ran
+    if (found == turns_.end()) return;  // it was not running
     Turn& turn = found->second;
     order_.erase({turn.due, e.trial});
     round_ = turn.due;
@@ -201,9 +205,9 @@ class OrderedGate {
   void replay_failure(const record::AttemptFailed& e) {
     leave_away(e.trial);
     const auto found = turns_.find(e.trial);
-    if (found == turns_.end() || found->second.held) return;       // one that its driver's end has cost its attempt
-    if (e.retry && e.cause.source == FailureSource::preemption) {  // no turn: it was told to leave
-      left_behind_.insert_or_assign(e.trial, std::move(found->second));  // its number, which leave() needs, stays
+    if (found == turns_.end() || found->second.held) return;             // the attempt ended with its driver
+    if (e.retry && e.cause.source == FailureSource::preemption) {        // an interruption: takes no turn
+      left_behind_.insert_or_assign(e.trial, std::move(found->second));  // leave() still needs its round
       leave(e.trial);
       return;
     }
@@ -218,7 +222,7 @@ class OrderedGate {
     if (const auto found = turns_.find(trial); found != turns_.end() && !found->second.held) round_ = found->second.due;
     leave(trial);
   }
-  // One that failed and was not launched again at once has left its place.
+  // A trial that failed and was not launched again at once loses its place.
   void leave_away(TrialId but) {
     if (away_ && *away_ != but) leave(*std::exchange(away_, std::nullopt));
   }
@@ -229,19 +233,19 @@ class OrderedGate {
     order_.erase({found->second.due, trial});
     turns_.erase(found);
   }
-  // Not by its own doing: the trial keeps its place.
+  // A failure that is not the trial's own: it keeps its place.
   static bool displaced(const Event& event, const Turn& turn) {
     const auto* failed = std::get_if<Failed>(&event);
     return failed != nullptr && failed->cause.source != FailureSource::user && failed->cause.retry && !turn.stopping;
   }
-  // Reports and ends have their turn; the rest changes no decision and is taken as it comes.
+  // Reports and ends have a turn. All other events change no decision and are passed on as they come.
   static bool has_turn(const Event& event) {
     return std::holds_alternative<Reported>(event) || std::holds_alternative<Paused>(event) ||
            std::holds_alternative<Finished>(event) || std::holds_alternative<Stopped>(event) ||
            std::holds_alternative<Failed>(event);
   }
-  // Of those that have no turn: a checkpoint stays behind the report that it was made after, as a record that has it
-  // before its report would go on from it without that.
+  // Events without a turn that may overtake waiting ones. A checkpoint may not: if it were recorded before the report
+  // that it follows, the trial could be restored from it without that report.
   static bool goes_ahead(const Event& event) {
     return !has_turn(event) && !std::holds_alternative<Checkpointed>(event);
   }
@@ -260,8 +264,8 @@ class OrderedGate {
   std::map<TrialId, Turn> turns_;
   std::set<std::pair<std::int64_t, TrialId>> order_;
   std::deque<Event> free_;
-  std::optional<TrialId> away_;          // has just failed, and may be launched again at once
-  std::map<TrialId, Turn> left_behind_;  // replay: of those that were interrupted
+  std::optional<TrialId> away_;          // a trial that has just failed and may be launched again at once
+  std::map<TrialId, Turn> left_behind_;  // replay: turns of trials that were interrupted
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// Policies of an experiment that are not algorithms: failures, known results.
+// Settings of an experiment that belong to no algorithm: failures, known results, running groups.
 #pragma once
 
 #include <hypertune/space/params.hpp>
@@ -15,22 +15,22 @@ struct FailurePolicy {
   int max_trials = 0;  ///< the experiment ends when more trials than this have failed for good; 0: no limit
 };
 
-/// A configuration whose result is known already: it is recorded as a completed trial and teaches the searcher.
+/// A configuration whose result is known already: it is recorded as a completed trial, and the searcher learns from it.
 struct KnownResult {
   Params params;
   Metrics metrics;
   int steps = 1;  ///< steps of training behind the result
 };
 
-/// What Options::resize is told of a trial whose number of workers may change.
+/// What Options::resize is told about a trial whose number of workers may change.
 struct RunningGroup {
   TrialId trial = 0;
-  int workers = 0;           ///< that it has; 0: it is about to start
-  int steps = 0;             ///< that are done
-  Metrics metrics = {};      ///< of its last report; empty where it is about to start
-  Seconds time = 0;          ///< since the experiment began, earlier runs of it included
-  std::size_t running = 0;   ///< trials that run, this one included
-  bool others_wait = false;  ///< for room, or would be started where there is some
+  int workers = 0;           ///< its present number of workers; 0: it is about to start
+  int steps = 0;             ///< steps done
+  Metrics metrics = {};      ///< metrics of its last report; empty if it is about to start
+  Seconds time = 0;          ///< seconds that the experiment has run, earlier sessions included
+  std::size_t running = 0;   ///< number of running trials, this one included
+  bool others_wait = false;  ///< whether other trials wait for room, or would start if there were room
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// RecordedCurves: the learning curves of an experiment, with how long each report took.
+// RecordedCurves: the learning curves of an experiment, with the duration of each step.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -16,63 +16,64 @@
 
 namespace hypertune::inline v0 {
 
-/// What is known of one trial. Reports are in the order of their steps.
+/// The recorded curve of one trial. Reports are in the order of their steps.
 struct RecordedTrial {
-  /// How it came to its last report.
+  /// Why its last report is the last one.
   enum class End : std::uint8_t {
-    by_itself,  ///< the program had no more to do: nothing follows
+    by_itself,  ///< the program had finished: nothing could follow
     failed,     ///< for good
-    cut,        ///< it was stopped, was complete by the schedule's limit of steps, or runs still: more could follow
+    cut,        ///< stopped, completed by the schedule's limit of steps, or still running: more could follow
   };
   TrialId trial = -1;
-  std::vector<int> steps;        ///< of each report, from 0, rising
-  std::vector<Seconds> seconds;  ///< that each report took, without the start of its attempt
-  std::vector<double> values;    ///< of each report the objectives', then the bounded metrics'; NaN: none
+  std::vector<int> steps;        ///< step of each report, from 0, ascending
+  std::vector<Seconds> seconds;  ///< duration up to each report, without the startup of its attempt
+  std::vector<double> values;    ///< of each report: the objectives, then the bounded metrics; NaN: not reported
   End end = End::cut;
-  std::string cause;  ///< of a failed one
-  /// Of one that ended by itself or failed: from its last report, or the start of its last attempt, to its end.
+  std::string cause;  ///< the error, if it failed
+  /// If it ended by itself or failed: seconds from its last report, or from the start of its last attempt, to its end.
   Seconds to_end = 0;
 };
 
-/// When the best result so far of the first objective was another one.
+/// An improvement of the best result so far, by the first objective.
 struct Improvement {
   Seconds seconds = 0;     ///< since the experiment began, without the time between drivers
-  std::int64_t steps = 0;  ///< that all trials together had done
+  std::int64_t steps = 0;  ///< steps that all trials together had done
   TrialId trial = -1;
   double value = 0;
 };
 
-/// All of an experiment's curves: a few tens of bytes a report. A value.
+/// All learning curves of an experiment: a few tens of bytes per report. A value.
 class RecordedCurves {
  public:
-  /// Reads the experiment in `directory`, also while it runs. Errors as JournalReader's, and `usage` where there is no
-  /// curve, or trials took over the states of others (a population): what they would have been alone is not known.
+  /// Reads the experiment in `directory`, even while it runs. Throws the errors of JournalReader, and `usage` if there
+  /// is no curve, or if trials took over the states of others (population-based training): how they would have done
+  /// alone is not known.
   static RecordedCurves read(const std::filesystem::path& directory);
 
   const std::string& name() const { return start_.name; }
-  /// As it was last started or resumed.
+  /// The record of the last start or resumption, with the objectives and constraints of the first start.
   const record::ExperimentStarted& start() const { return start_; }
   const std::vector<Objective>& objectives() const { return start_.objectives; }
   const std::vector<MetricBound>& constraints() const { return start_.constraints; }
-  /// By number, without those that were never run.
+  /// By number, without trials that have neither reported nor failed.
   const std::vector<RecordedTrial>& trials() const { return trials_; }
-  std::size_t width() const { return objectives().size() + constraints().size(); }  ///< values of a report
+  std::size_t width() const { return objectives().size() + constraints().size(); }  ///< number of values of a report
   std::span<const double> report(const RecordedTrial& trial, std::size_t index) const {
     return std::span(trial.values).subspan(index * width(), width());
   }
 
-  /// The values of a report by their names, as far as they are known.
+  /// The values of a report with their names. Bounded metrics without a value are left out.
   Metrics metrics(std::span<const double> values) const;
 
   int most_at_once() const { return most_at_once_; }  ///< trials that ran at the same time
-  Seconds startup() const { return startup_; }        ///< until an attempt's first step began, the median
-  Seconds usual_step() const { return usual_step_; }  ///< seconds a report, the median of the trials' medians
-  Seconds elapsed() const { return elapsed_; }        ///< without the time between drivers
-  Seconds busy() const;                               ///< of all reports together
-  std::int64_t steps() const;                         ///< that all trials have done
-  /// The steps at which any trial reported, rising.
+  Seconds startup() const { return startup_; }        ///< median duration of an attempt's startup
+  Seconds usual_step() const { return usual_step_; }  ///< seconds per report: the median of the trials' medians
+  Seconds elapsed() const { return elapsed_; }        ///< seconds, without the time between drivers
+  Seconds busy() const;                               ///< duration of all reports and ends together
+  std::int64_t steps() const;                         ///< steps of all trials together
+  /// The steps at which any trial reported, ascending.
   const std::vector<int>& grid() const { return grid_; }
-  /// What the experiment itself found, when.
+  /// The improvements that the experiment itself has made.
   const std::vector<Improvement>& improvements() const { return improvements_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a resumed experiment takes from its record.
+// The options that a resumed experiment takes from its record.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -7,8 +7,8 @@
 
 namespace hypertune::inline v0 {
 
-/// With options.resume, and where there is a record: `options` with every Setting that was not given as it is recorded
-/// (name, metric and mode or objectives, samples, seed). Otherwise `options`.
+/// With options.resume, and if there is a record: returns `options` with every Setting that was not given (name, metric
+/// and mode or objectives, samples, seed) taken from the record. Otherwise returns `options`.
 Options with_recorded(Options options, const SearchSpace& space);
 
 }  // namespace hypertune::inline v0

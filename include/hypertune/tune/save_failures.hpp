@@ -1,4 +1,4 @@
-// What the user is told of checkpoints that could not be kept.
+// What the user is told about checkpoints that could not be saved.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -11,12 +11,13 @@
 
 namespace hypertune::inline v0 {
 
-/// The first at once, then once in `interval` how many there are: a disk that is full fails every one of them.
+/// Reports the first failure at once, then at most once per `interval` (seconds) their number, because on a full disk
+/// every checkpoint fails.
 class SaveFailures {
  public:
   static constexpr Seconds interval = 60;
 
-  /// The line that is due now that this one failed.
+  /// Counts a failure. Returns the line for the user if one is due.
   std::optional<std::string> line(SaveFailed failure, Seconds now) {
     ++untold_;
     latest_ = std::move(failure);
@@ -24,7 +25,7 @@ class SaveFailures {
     told_ = now;
     return rest();
   }
-  /// The line on those of which none has told.
+  /// A line on the failures that were not reported yet, if any.
   std::optional<std::string> rest() {
     if (untold_ == 0) return std::nullopt;
     const std::string others =

@@ -1,4 +1,4 @@
-// Setting: an option that knows whether the user has given it.
+// Setting: an option that knows whether the user has set it.
 #pragma once
 
 #include <concepts>
@@ -7,15 +7,15 @@
 
 namespace hypertune::inline v0 {
 
-/// Reads and is assigned like a T. What is only the default is taken from the record when an experiment is resumed;
-/// what was given, be it the same value, is meant.
+/// Reads and is assigned like a T. When an experiment is resumed, a Setting that was not set takes its value from the
+/// record; one that was set keeps it, even if it equals the default.
 template <class T>
 class Setting {
  public:
   using value_type = T;
 
   Setting() : Setting(unset(T{})) {}
-  /// A default: not given.
+  /// A default value that counts as not given.
   static Setting unset(T value) {
     Setting setting(std::move(value));
     setting.given_ = false;

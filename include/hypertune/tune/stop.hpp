@@ -1,4 +1,4 @@
-// Stop conditions: when a trial, or the whole experiment, has done enough.
+// Stop conditions: when a trial, or the whole experiment, ends.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -23,7 +23,7 @@
 
 namespace hypertune::inline v0 {
 
-/// What a condition sees of one trial, right after a report of it.
+/// What a condition sees of one trial, right after a report of that trial.
 struct TrialProgressView {
   TrialId trial;
   int steps;               ///< steps done, this one included
@@ -31,28 +31,30 @@ struct TrialProgressView {
   Seconds elapsed = 0;     ///< time the trial has run, all attempts together
 };
 
-/// What a condition sees of the whole experiment: after a report, after the end of a trial, or because time has passed.
+/// What a condition sees of the whole experiment. It is checked after each report, after the end of each trial, and
+/// when a time limit has passed.
 struct ExperimentProgressView {
-  const TrialProgressView* report = nullptr;            ///< the report this check follows, if it follows one
-  TrialId ended = -1;                                   ///< the trial whose end this check follows, if it follows one
+  const TrialProgressView* report = nullptr;            ///< the report that this check follows, if any
+  TrialId ended = -1;                                   ///< the trial whose end this check follows, if any
   TrialState ended_state = TrialState::running;         ///< how that trial ended
   std::int64_t total_steps = 0;                         ///< steps done by all trials together
   std::int64_t completed = 0, stopped = 0, failed = 0;  ///< trials that have ended, by their state
   Seconds elapsed = 0;  ///< time the experiment has run, all sessions together, without the time between them
 };
 
-/// The trials (of an experiment) or reports (of a trial) are as good as they get: the `last` values differ no more.
+/// The results improve no more: the last values of the trials (for an experiment) or of the reports (for a trial)
+/// hardly differ.
 struct Plateau {
   double tolerance = 1e-3;  ///< standard deviation up to which values count as equal
-  int last = 10;            ///< experiment: the bests of so many best trials; trial: so many last reports
-  int patience = 0;         ///< … and stay so for this many further ended trials (or reports)
+  int last = 10;            ///< number of values: the best results of the best trials, or the last reports of a trial
+  int patience = 0;         ///< for how many further ended trials (or reports) this must hold
   std::string metric = {};  ///< empty: the first objective
 };
 
-/// Another trial is not worth it: what one more is expected to gain, going by the last ones, is below a threshold.
+/// Another trial is not worth its time: the gain expected of it, estimated from the last trials, is below a threshold.
 struct ExpectedGain {
   double threshold = 1e-4;  ///< of the metric, per trial; above 0
-  int last = 20;            ///< trials that it is estimated from, 2 or more; nothing is said before so many have ended
+  int last = 20;            ///< trials to estimate from, 2 or more; never holds before so many have ended
   std::string metric = {};  ///< empty: the first objective
 };
 
@@ -61,7 +63,7 @@ namespace detail {
 struct StopAtValue {
   std::string metric;
   double value;
-  std::optional<Mode> mode;  // maximize: at least, minimize: at most, nullopt: as the objective of that name says
+  std::optional<Mode> mode;  // maximize: at least, minimize: at most, nullopt: the mode of the objective
 };
 struct StopAtSteps {
   std::int64_t steps;  // of one trial, or of all together
@@ -96,17 +98,19 @@ inline StopTree stop_leaf(StopLeaf leaf) { return std::make_shared<StopNode>(Sto
 
 }  // namespace detail
 
-/// When to stop: nothing by default; made by the functions below and combined by `|` (one of them suffices) and `&`
-/// (all must hold; what was once reached counts as reached). An immutable value, cheap to copy.
+/// When to stop; empty (never) by default. Conditions are made by the functions below and combined by `|` (either
+/// suffices) and `&` (both must hold; a value that was reached once counts as reached). An immutable value, cheap to
+/// copy.
 ///
-/// A condition is on the experiment or on each trial. On the experiment are until(), at_least(), at_most(), within(),
-/// total_steps(), failed_trials(), plateau(), expected_gain() and stop_if(): once one holds, no trial goes on. A metric
-/// belongs here because one tunes to a target: the first trial that reaches it ends the search. On each trial are
-/// steps() and stop_trial_if(): that trial ends and the others go on. per_trial() moves a condition to the trials.
+/// A condition is either on the experiment or on each trial. On the experiment are until(), at_least(), at_most(),
+/// within(), total_steps(), failed_trials(), plateau(), expected_gain() and stop_if(): once one of them holds, the
+/// experiment ends. Bounds on metrics are among these because one tunes to a target: the first trial that reaches it
+/// ends the search. On each trial are steps() and stop_trial_if(): that trial ends and the others go on. per_trial()
+/// turns a condition on the experiment into one on each trial.
 /// ```cpp
-/// .stop = ht::until("accuracy", 0.995) | ht::within(600) | ht::steps(50)         // target, 10 minutes; 50 steps a
-/// trial .stop = ht::per_trial(ht::until("accuracy", 0.995) | ht::within(60))           // ends trials, never the
-/// experiment .stop = ht::plateau({.tolerance = 1e-3, .last = 10}) & ht::total_steps(1000)   // both
+/// .stop = ht::until("accuracy", 0.995) | ht::within(600) | ht::steps(50)  // target, 10 minutes; 50 steps per trial
+/// .stop = ht::per_trial(ht::until("accuracy", 0.995) | ht::within(60))  // ends trials, never the experiment
+/// .stop = ht::plateau({.tolerance = 1e-3, .last = 10}) & ht::total_steps(1000)  // both
 /// ```
 /// The YAML form `stop: {accuracy: 0.995, time: 10m}` is `until("accuracy", 0.995) | within(600)`.
 class StopCondition {
@@ -134,7 +138,7 @@ class StopCondition {
   StopCondition(const MetricBound& bound)  // NOLINT: a bound on a metric is a condition
       : experiment_(detail::stop_leaf(detail::StopAtValue{bound.metric, bound.value, bound.side})) {}
 
-  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  /// Gives a readable error where the compiler would only say that no tune() matches these options.
   template <class T>
     requires(!std::same_as<T, StopCondition> && !std::convertible_to<T, MetricBound>)
   StopCondition(const T&) {  // NOLINT
@@ -144,7 +148,7 @@ class StopCondition {
         "ht::until(\"loss\", 0.1), …");
   }
 
-  // For the judges below.
+  // For TrialStop and ExperimentStop.
   StopCondition(detail::StopTree trial, detail::StopTree experiment)
       : trial_(std::move(trial)), experiment_(std::move(experiment)) {}
   const detail::StopTree& trial() const { return trial_; }
@@ -154,61 +158,62 @@ class StopCondition {
   detail::StopTree trial_, experiment_;
 };
 
-/// A trial's report has `metric` at `value` or better, in the sense of the objective of that name. For a metric that is
-/// no objective use at_least() or at_most(). NaN and infinite values reach nothing.
+/// Holds once a trial reports `metric` at `value` or better, in the sense of the objective of that name. For a metric
+/// that is no objective use at_least() or at_most(). NaN and infinite reports are ignored.
 inline StopCondition until(std::string metric, double value) {
   if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
   return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, std::nullopt})};
 }
-/// `metric` at `value` or more, whether it is an objective or not. In `.stop`: a trial's report has it. In
-/// `.constraints`: a good trial has it.
+/// `metric` is `value` or more, whether it is an objective or not. In `.stop`: holds once a trial reports this. In
+/// `.constraints`: trials should satisfy this.
 inline MetricBound at_least(std::string metric, double value) {
   if (!std::isfinite(value)) fail(Errc::usage, "bound on '{}': no value can be judged by {}", metric, value);
   return {std::move(metric), Mode::maximize, value};
 }
-/// `metric` at `value` or less, whether it is an objective or not; as at_least().
+/// `metric` is `value` or less, whether it is an objective or not; otherwise like at_least().
 inline MetricBound at_most(std::string metric, double value) {
   if (!std::isfinite(value)) fail(Errc::usage, "bound on '{}': no value can be judged by {}", metric, value);
   return {std::move(metric), Mode::minimize, value};
 }
-// Two bounds joined are a stop condition; of a bound and a condition, the condition's own operators do it.
+// For two bounds. A bound and a condition are joined by the condition's own operators.
 inline StopCondition operator|(const MetricBound& a, const MetricBound& b) {
   return StopCondition(a) | StopCondition(b);
 }
 inline StopCondition operator&(const MetricBound& a, const MetricBound& b) {
   return StopCondition(a) & StopCondition(b);
 }
-/// Each trial ends after so many steps (1 or more).
+/// Each trial ends after `n` steps (1 or more).
 inline StopCondition steps(std::int64_t n) {
   if (n < 1) fail(Errc::usage, "stop condition: steps is {}, but must be at least 1", n);
   return {detail::stop_leaf(detail::StopAtSteps{n}), nullptr};
 }
-/// The experiment has run for so many seconds (more than 0), in all its sessions together.
+/// The experiment has run for `seconds` (more than 0), in all its sessions together.
 inline StopCondition within(Seconds seconds) {
   if (!(seconds > 0)) fail(Errc::usage, "stop condition: time is {} s, but must be above 0", seconds);
   return {nullptr, detail::stop_leaf(detail::StopAtTime{seconds})};
 }
-/// All trials together have done so many steps (1 or more).
+/// All trials together have done `n` steps (1 or more).
 inline StopCondition total_steps(std::int64_t n) {
   if (n < 1) fail(Errc::usage, "stop condition: total_steps is {}, but must be at least 1", n);
   return {nullptr, detail::stop_leaf(detail::StopAtSteps{n})};
 }
-/// So many trials have failed for good (1 or more).
+/// `n` trials (1 or more) have failed for good.
 inline StopCondition failed_trials(std::int64_t n) {
   if (n < 1) fail(Errc::usage, "stop condition: failed_trials is {}, but must be at least 1", n);
   return {nullptr, detail::stop_leaf(detail::StopAtFailures{n})};
 }
-/// The bests of the `last` best trials have a standard deviation of at most `tolerance`, and still have it after
-/// `patience` further trials have ended. Judged at the ends of trials that did not fail. Under per_trial(): the same
-/// for the `last` reports of one trial.
+/// The best values of the `last` best trials have a standard deviation of at most `tolerance`, and still have it after
+/// `patience` further trials have ended. Checked when a trial that did not fail ends. Under per_trial(): the same for
+/// the `last` reports of one trial.
 StopCondition plateau(Plateau rule);
-/// One more trial is expected to better the best by less than `threshold`. Two estimates, of which the larger counts:
-/// what the `last` trials have brought, each on average; and by how much the best of them is ahead of the second best,
-/// over their number (what one trial brings beyond as many others like it, by leaving each out in turn). Judged at the
-/// ends of trials that did not fail and had a finite result.
+/// One more trial is expected to improve on the best result by less than `threshold`. The expectation is the larger of
+/// two estimates: the improvement by the `last` trials together, divided by their number; and the lead of the best of
+/// them over the second best, divided by their number (the leave-one-out estimate of what a trial adds to as many
+/// others). Checked when a trial ends that did not fail and had a finite result.
 StopCondition expected_gain(ExpectedGain rule);
-/// A condition of your own on the experiment; `text` says it in words. Called after each report and end, and now and
-/// then for the time; it must depend on nothing but its argument, so that a resumed experiment judges alike.
+/// A condition of your own on the experiment; `text` is the reason that users see. Called after each report, after the
+/// end of each trial, and at time limits. It must depend on nothing but its argument, so that a resumed experiment
+/// decides the same.
 inline StopCondition stop_if(std::function<bool(const ExperimentProgressView&)> holds,
                              std::string text = "a stop condition of the program") {
   if (!holds) fail(Errc::usage, "stop condition: stop_if() was given an empty function");
@@ -227,8 +232,8 @@ StopTree move_to_trials(const StopTree& tree);
 
 }  // namespace detail
 
-/// The same condition judged on each trial by itself: its metrics, its steps, its time. An Error of kind `usage` for
-/// those that mean nothing there (failed_trials, stop_if).
+/// The same condition, checked for each trial by itself: its metrics, its steps, its time. Throws an Error of kind
+/// `usage` for conditions that have no meaning for one trial (failed_trials, expected_gain, stop_if).
 inline StopCondition per_trial(const StopCondition& condition) {
   return {detail::join(detail::StopNode::Kind::any, condition.trial(), detail::move_to_trials(condition.experiment())),
           nullptr};
@@ -236,7 +241,7 @@ inline StopCondition per_trial(const StopCondition& condition) {
 
 }  // namespace hypertune::inline v0
 
-#include <hypertune/tune/stop_judge.hpp>  // TrialStop, ExperimentStop: who judges them
+#include <hypertune/tune/stop_judge.hpp>  // TrialStop and ExperimentStop, which check the conditions
 
 #ifndef HYPERTUNE_COMPILED
 #include <hypertune/tune/impl/stop.hpp>

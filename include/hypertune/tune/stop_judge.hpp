@@ -1,4 +1,4 @@
-// The judges of stop conditions: what the Tuner asks after each event.
+// The evaluation of stop conditions after each event.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -19,17 +19,17 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// What a leaf has to remember.
+/// The state of a leaf.
 struct StopMemory {
-  bool reached = false;                       // metrics: stays so
-  std::string reason;                         // why it holds
-  std::vector<double> values;                 // plateau: the best losses (ascending), or the last ones; gain: the last
-  double before = worst_loss;                 // gain: the best loss before those
-  int calm = 0;                               // plateau: judgements in a row within the tolerance
-  std::unordered_map<TrialId, double> bests;  // plateau or gain of an experiment: of trials under way
+  bool reached = false;                       // metrics: never reset
+  std::string reason;                         // why the condition holds
+  std::vector<double> values;                 // plateau: best (ascending) or last losses; gain: last ones
+  double before = worst_loss;                 // gain: the best loss before `values`
+  int calm = 0;                               // plateau: checks in a row within the tolerance
+  std::unordered_map<TrialId, double> bests;  // plateau or gain of an experiment: best loss of each running trial
 };
 
-/// A tree laid out flat: a node's children come before it.
+/// A condition tree as a flat list: a node's children come before it.
 class StopProgram {
  public:
   struct Node {
@@ -46,7 +46,7 @@ class StopProgram {
   const std::vector<Node>& nodes() const { return nodes_; }
   bool empty() const { return nodes_.empty(); }
   bool has_memory() const;
-  /// The reason why the tree holds, given which leaves do: `reason(i)` is empty where leaf i does not.
+  /// The reason why the tree holds, or empty. `reason(i)` is the reason why leaf i holds, empty if it does not.
   template <class Reason>
   std::string verdict(Reason&& reason) const {
     std::vector<std::string> reasons(nodes_.size());
@@ -79,23 +79,23 @@ double stop_loss(const Metrics& metrics, const std::string& metric, Mode mode);
 
 double standard_deviation(std::span<const double> values);
 
-/// Takes a report into a metric's memory.
+/// Updates a metric's state by a report.
 void note_value(StopMemory& memory, const StopAtValue& at, Mode mode, const TrialProgressView& report);
 
-/// One more trial has ended, with `best` as its smallest loss.
+/// Updates an ExpectedGain: one more trial has ended, with `best` as its smallest loss.
 void note_gain(StopMemory& memory, const ExpectedGain& rule, double best);
 
-/// One more judgement of a plateau over memory.values.
+/// Checks a plateau once more, over memory.values.
 void note_plateau(StopMemory& memory, const Plateau& rule);
 
 }  // namespace detail
 
-/// Judges the conditions on each trial. Single-threaded; its state is a function of the calls, so that a restart
-/// rebuilds it by making them again.
+/// Checks the conditions on each trial. Not thread-safe. Its state is a function of the calls, so that a restart
+/// rebuilds it by repeating them.
 /// ```cpp
-/// ht::TrialStop trial_stop(options.stop, objectives);         // once; Error of kind `usage` if a direction is unknown
-/// if (auto why = trial_stop.check({.trial = t, .steps = 5, .metrics = report.metrics, .elapsed = 3.2})) …  // each
-/// report trial_stop.forget(t);                                       // when the trial has ended
+/// ht::TrialStop trial_stop(options.stop, objectives);  // once; Error of kind `usage` if a direction is unknown
+/// auto why = trial_stop.check({.trial = t, .steps = 5, .metrics = report.metrics, .elapsed = 3.2});  // each report
+/// trial_stop.forget(t);  // when the trial has ended
 /// ```
 class TrialStop {
  public:
@@ -105,10 +105,10 @@ class TrialStop {
 
   bool empty() const { return program_.empty(); }
 
-  /// After each counted report: one line why the trial has done enough, or nullopt.
+  /// To be called after each report that counts: one line why the trial is to end, or nullopt.
   std::optional<std::string> check(const TrialProgressView& report);
 
-  /// The first time limit of a trial after `elapsed`. Trials are judged at their reports.
+  /// The first time limit of a trial after `elapsed`. Trials are only checked at their reports.
   std::optional<Seconds> next_time(Seconds elapsed) const { return program_.next_time(elapsed); }
 
   void forget(TrialId trial) { memories_.erase(trial); }
@@ -118,10 +118,10 @@ class TrialStop {
 
   detail::StopProgram program_;
   bool has_memory_;
-  std::unordered_map<TrialId, std::vector<detail::StopMemory>> memories_;  // of trials under way
+  std::unordered_map<TrialId, std::vector<detail::StopMemory>> memories_;  // of running trials
 };
 
-/// Judges the conditions on the whole experiment. Single-threaded; its state is a function of the calls.
+/// Checks the conditions on the whole experiment. Not thread-safe. Its state is a function of the calls.
 /// ```cpp
 /// ht::ExperimentStop stop(options.stop, objectives);
 /// ht::ExperimentProgressView now{.total_steps = …, .failed = …, .elapsed = …};
@@ -137,11 +137,11 @@ class ExperimentStop {
 
   bool empty() const { return program_.empty(); }
 
-  /// After each report, each end of a trial, and when time has passed: one line why the experiment has done enough, or
-  /// nullopt.
+  /// To be called after each report, after each end of a trial, and at next_time(): one line why the experiment is to
+  /// end, or nullopt.
   std::optional<std::string> check(const ExperimentProgressView& now);
 
-  /// The first time limit after `elapsed`: when to check again though nothing happens.
+  /// The first time limit after `elapsed`: when to check again even if no event comes.
   std::optional<Seconds> next_time(Seconds elapsed) const { return program_.next_time(elapsed); }
 
  private:

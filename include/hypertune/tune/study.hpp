@@ -1,4 +1,4 @@
-// Study: ask and tell, for those who own the loop.
+// Study: the ask/tell interface, for programs that run the loop themselves.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -19,13 +19,13 @@
 
 namespace hypertune::inline v0 {
 
-/// An experiment whose trials the caller runs. ask() gives a trial, report() asks whether it should go on, tell() ends
-/// it; all are recorded like any other experiment, and what was told is durable when tell() returns. A Study opened
-/// with
-/// `.resume = true` knows all earlier results; trials that were asked for and never told are given out again.
-/// Thread-safe. A person may stop, pause, continue and note its trials from elsewhere, add one, or stop the whole
-/// (`hypertune stop DIR`): then ask() gives none any more, exhausted() is true, and trials that report are to pause.
-/// ErasedStudy is the part that does not know the user's Config (the HTTP server uses it).
+/// An experiment whose trials the caller runs. ask() returns a trial, report() asks whether it should go on, tell()
+/// ends it. Everything is recorded as in any other experiment; a result is durable when tell() returns. A Study opened
+/// with `.resume = true` knows all earlier results, and hands out again the trials that were asked for and never told.
+/// Thread-safe. From another terminal the user may stop, pause, continue and annotate its trials, add a trial, or stop
+/// the whole study (`hypertune stop DIR`): then ask() returns no more trials, exhausted() is true, and trials that
+/// report are told to pause. ErasedStudy is the part that does not depend on the user's Config (the HTTP server uses
+/// it).
 class ErasedStudy {
  public:
   ErasedStudy(SearchSpace space, Options options);
@@ -38,22 +38,22 @@ class ErasedStudy {
     TrialId trial;
     Params params;
     Point point;
-    int next_step = 0;  ///< 0 at a fresh start; more when a paused trial goes on
+    int next_step = 0;  ///< 0 at a fresh start; above 0 when a trial goes on
     std::uint64_t seed = 0;
   };
 
-  /// The next trial; nullopt when there is none now (limit(), a scheduler that waits) or ever: see exhausted().
-  /// Those that are out and were not heard of for longer than options.hang_limit have failed by then.
+  /// The next trial; nullopt if there is none now (limit(), a scheduler that waits), or never will be: see exhausted().
+  /// First fails the trials that are out and were not mentioned in any call for longer than options.hang_limit.
   std::optional<Ask> ask();
   bool exhausted() const;
-  /// The trials that are out: asked for, and neither told nor, at their last report, ended or paused.
+  /// The trials that are out: asked for, not told yet, and not ended or paused by the answer to their last report.
   std::vector<TrialId> out() const;
 
-  /// An intermediate result after step number `step` (from 0; by default the one after the last). The answer says what
-  /// to do: on `pause` the trial comes back from a later ask(); on `stop` and `complete` it has ended: do not tell()
-  /// it.
+  /// Reports an intermediate result after step number `step` (from 0; by default the one after the last). Returns what
+  /// to do: after `pause` a later ask() returns the trial again; after `stop` and `complete` it has ended: do not call
+  /// tell().
   Decision report(TrialId trial, Metrics metrics, std::optional<int> step = std::nullopt);
-  /// The same, with the attributes that the report has.
+  /// The same; the report may have attributes.
   Decision report(TrialId trial, Report report);
 
   /// Ends a trial with its result.
@@ -61,21 +61,21 @@ class ErasedStudy {
   void tell(TrialId trial, Report result);
   void tell(TrialId trial, double value);
   void tell(TrialId trial, const std::vector<double>& values);
-  /// Ends a trial that failed. It is tried again while options.max_failures allows: then ask() gives it out again.
+  /// Ends a trial that failed. As long as options.max_failures allows, ask() hands it out again.
   void tell_failed(TrialId trial, std::string why = "told as failed");
 
-  /// Notes attributes of a trial that was asked for, also of one that has ended, or of the study as a whole. Errors of
-  /// kind `usage`: no such trial, a name that cannot be, or more than max_attributes.
+  /// Records attributes of a trial that was asked for, even if it has ended, or of the whole study. Errors of kind
+  /// `usage`: no such trial, an invalid name, or more than max_attributes.
   void note(TrialId trial, const Attributes& attributes);
   void note(const Attributes& attributes);
 
-  /// Calls `leave` when a person asks for the end of the whole, on a thread of the study's own.
+  /// Sets a function to call when the user asks the whole study to end. It is called on a thread of the study.
   void on_leave(std::function<void()> leave);
 
-  /// Error of kind `io` if what was told cannot be kept any more: the disk has failed, or the folder is gone.
+  /// Throws an Error of kind `io` if results cannot be recorded any more: the disk has failed, or the folder is gone.
   void require_sound();
 
-  /// What is known so far; everything told is in it.
+  /// The results so far, including everything told.
   Results results();
   std::string objective() const;
   const std::vector<Objective>& objectives() const;
@@ -86,7 +86,7 @@ class ErasedStudy {
   std::unique_ptr<State> self_;
 };
 
-/// A Study over the user's own configuration type.
+/// A Study for the user's own configuration type.
 template <class Config>
 class Study {
  public:

@@ -1,4 +1,4 @@
-// Suggestions: the searcher as the decisions see it, who never wait for it.
+// Suggestions: the searcher as the Controller sees it. The Controller never waits for the searcher.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -16,12 +16,13 @@
 
 namespace hypertune::inline v0 {
 
-/// Owns a searcher. At first its work is done at once, by whoever calls. After defer() observe() only notes and
-/// suggest() only asks: another thread does the work by wait() and work(), and whoever decides asks again when it has.
+/// Owns a searcher. At first the calling thread does the searcher's work. After defer(), observe() only queues
+/// observations and suggest() only queues a request: a worker thread does the work by wait() and work(), and the
+/// deciding thread calls suggest() again afterwards.
 ///
-/// Either way the searcher is told everything in the order of observe(), and computes a suggestion only when it has
-/// been told all that was known. There is one suggestion at a time, for one trial, and it is given out before the next
-/// one is begun: what is pending is always known to the searcher.
+/// Either way the searcher is told everything in the order of observe(), and computes a suggestion only after it was
+/// told everything known so far. There is one suggestion at a time, for one trial, and it is handed out before the next
+/// one is begun, so that the searcher always knows all pending trials.
 class Suggestions {
  public:
   explicit Suggestions(AnySearcher searcher) : searcher_(std::move(searcher)) {}
@@ -29,43 +30,44 @@ class Suggestions {
   Suggestions& operator=(const Suggestions&) = delete;
 
   void prepare(const SearchSpace& space, const SearchContext& goal);
-  const std::string& name() const { return name_; }  ///< as the searcher calls itself once prepared
-  /// Leaves the work to whoever calls work() from now on, unless the searcher says that it is cheap. Returns true if
-  /// it does.
+  const std::string& name() const { return name_; }  ///< the searcher's name, once it is prepared
+  /// From now on leaves the work to the thread that calls work(), unless the searcher says that it is cheap. Returns
+  /// whether the work is deferred.
   bool defer();
 
-  // ---- By whoever decides, one call at a time. What the searcher throws, on whatever thread, comes out here: an Error
-  // that names it.
+  // ---- For the deciding thread, one call at a time. These rethrow what the searcher throws on either thread, as an
+  // Error that names the searcher.
 
   void observe(const Observation& o);
-  /// The searcher's answer for `trial`; nullopt while it is computed elsewhere. Other trials must not be asked for
-  /// before it was given out.
+  /// The searcher's answer for `trial`; nullopt while the worker thread computes it. Do not ask for another trial
+  /// before this answer was handed out.
   std::optional<Suggestion> suggest(TrialId trial, std::uint64_t seed);
 
-  /// Whether suggest() has asked for what has not been computed.
+  /// Whether suggest() has requested something that has not been computed yet.
   bool wanted();
 
-  // ---- By whoever works, one thread at a time
+  // ---- For the worker thread, one thread at a time
 
-  /// Waits until there is something to do; false: nothing will be any more.
+  /// Waits until there is something to do. False after close().
   bool wait();
-  /// Tells the searcher what is new, and computes what is asked for. Whether there is an answer to fetch.
+  /// Tells the searcher the new observations and computes the requested suggestion. Returns whether suggest() has an
+  /// answer (or an error) to fetch.
   bool work();
-  /// The answer was on offer and nobody wants it now: it is computed again when somebody does and there is news.
+  /// The answer was offered and not taken. It will be computed again if it is requested after further observations.
   void not_wanted();
 
-  /// Tells the searcher what it has not been told yet, closed or not.
+  /// Tells the searcher all remaining observations, even after close().
   void tell_rest();
 
-  // ---- Any thread
+  // ---- For any thread
 
-  /// wait() returns false from now on, and work() returns when the searcher does.
+  /// From now on wait() returns false, and work() returns once the searcher's current call does.
   void close();
-  /// Whether no work is under way, or has come to an end within `seconds`.
+  /// Waits up to `seconds` until no work is under way; whether that is so.
   bool at_rest(double seconds);
 
  private:
-  /// An Observation that owns what it says.
+  /// An Observation that owns its data.
   struct Told {
     explicit Told(const Observation& o)
         : kind(o.kind),
@@ -101,7 +103,7 @@ class Suggestions {
   struct Answer {
     TrialId trial;
     Suggestion suggestion;
-    std::uint64_t told;  // how many observations it knows of
+    std::uint64_t told;  // number of observations that it is based on
     bool offered = false;
   };
   bool fresh(const Answer& answer) const;
@@ -110,14 +112,14 @@ class Suggestions {
   Suggestion compute(TrialId trial, std::uint64_t seed);
   [[noreturn]] void rethrow_named() const;
 
-  // Observations are cheap to keep and costly to learn from one by one: without a question they wait until they are
-  // this many.
+  // Observations are cheap to keep and costly to learn from one by one. While no suggestion is requested, they wait
+  // until there are this many.
   static constexpr std::size_t max_news = 256;
 
-  AnySearcher searcher_;  // of whoever works
+  AnySearcher searcher_;  // used by the working thread only
   std::string name_;
   bool deferred_ = false;
-  std::stop_source stop_;  // once nobody waits for a suggestion
+  std::stop_source stop_;  // stopped by close()
 
   std::mutex mutex_;
   std::condition_variable work_, rest_;
@@ -125,7 +127,7 @@ class Suggestions {
   std::uint64_t told_ = 0;
   std::optional<Wanted> wanted_;
   std::optional<Answer> answer_;
-  std::exception_ptr error_, lost_;  // of the last question; for good, as the searcher was not told everything
+  std::exception_ptr error_, lost_;  // of the last request; permanent (the searcher has missed observations)
   bool working_ = false;
 };
 

@@ -1,4 +1,4 @@
-// The trials that wait: for a place, or for a person.
+// The trials that wait for room, and those that the user has paused.
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -16,12 +16,12 @@
 
 namespace hypertune::inline v0 {
 
-/// Trials that wait for a place, in their order, and those that a person has wait.
+/// Trials that wait for room, in their order, and trials that the user has paused.
 struct TrialQueue {
-  std::deque<TrialId> pending;  ///< created, or to be tried again
-  std::set<TrialId> to_rest;    ///< by a person: each at its next report
-  std::set<TrialId> resting;    ///< … and those that are
-  bool all_rest = false;        ///< … all of them, and nothing starts
+  std::deque<TrialId> pending;  ///< created, or to be started again
+  std::set<TrialId> to_rest;    ///< to be paused by the user's request, each at its next report
+  std::set<TrialId> resting;    ///< … and those that are paused so
+  bool all_rest = false;        ///< the whole experiment is paused: every trial pauses, and none starts
 
   bool is_to_rest(TrialId trial) const { return all_rest || to_rest.contains(trial); }
   bool erase(TrialId trial) { return std::erase(pending, trial) > 0; }
@@ -31,11 +31,11 @@ struct TrialQueue {
   }
 };
 
-/// What a replay has to know beside the state of the trials: the order in which the earlier run would have started what
-/// was pending, trials whose end is missing in the record, and hosts that were lost when it ended.
+/// What a replay reconstructs besides the state of the trials: the order in which the earlier run would have started
+/// the pending trials, trials whose end was not recorded any more, and hosts that were lost when it ended.
 class ReplayedQueue {
  public:
-  /// After the record was applied.
+  /// To be called after the record was applied.
   void follow(const record::Any& what, const TrialTable& trials) {
     if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
       enter(created->trial, false);
@@ -60,16 +60,16 @@ class ReplayedQueue {
       lost_[lost->host] = lost->for_good;
     }
   }
-  /// What was pending, in its order.
+  /// The pending trials, in their order.
   std::deque<TrialId> take_pending() {
     std::deque<TrialId> trials;
     for (const auto& [place, trial] : std::exchange(queue_, {})) trials.push_back(trial);
     place_.clear();
     return trials;
   }
-  /// Trials that have failed for good, by a record whose last word is missing.
+  /// Trials that have failed for good, but whose TrialEnded was not recorded any more.
   std::unordered_map<TrialId, Cause> take_doomed() { return std::exchange(doomed_, {}); }
-  /// Hosts that were lost when the record ends; whether for good.
+  /// Hosts that were lost when the record ends, and whether for good.
   std::map<std::string, bool> take_lost() { return std::exchange(lost_, {}); }
 
  private:

@@ -1,4 +1,4 @@
-// The trials of an experiment as the Controller keeps them: a small entry each, whatever their number.
+// The Controller's table of trials: one small entry for each.
 #pragma once
 
 #include <hypertune/execute/allocation.hpp>
@@ -18,62 +18,62 @@
 
 namespace hypertune::inline v0 {
 
-/// What is kept of every trial, ended ones included.
+/// The entry of every trial, ended ones included.
 struct TrialEntry {
   Point point;
-  int steps = 0;               ///< steps recorded: a report of an earlier step is a repetition
-  int started_at = 0;          ///< the step that the current attempt was expected to begin with
+  int steps = 0;               ///< steps recorded; a report of an earlier step is a repetition
+  int started_at = 0;          ///< the step at which the current attempt was expected to begin
   Attempt attempts = 0;        ///< attempts begun; the current one is the last
-  std::uint16_t failures = 0;  ///< attempts that ended by the user's code or the infrastructure, lost hosts apart
-  std::uint8_t taken = 0;      ///< attempts taken from it by others than itself, since it has come further
+  std::uint16_t failures = 0;  ///< failures that count: by the user's code or the infrastructure, but not by lost hosts
+  std::uint8_t taken = 0;      ///< attempts lost to preemption since its last progress
   TrialState state = TrialState::pending;
-  Decision owed = Decision::proceed;  ///< the answer to the last report, until it has been acted upon
-  bool judged = false;                ///< at least one report carried every objective
-  bool foreign = false;       ///< from a record whose space this experiment does not share: nobody learns from it
-  bool reported = false;      ///< has reported since its last start
-  bool by_condition = false;  ///< a stop condition is why it is owed a stop
-  bool exploited = false;     ///< paused, and to go on from what it has taken over
-  bool parked = false;        ///< paused, with its run kept by the executor
-  /// The scheduler's answer to the last report before its pause. Where that is not to pause, another scheduler of
-  /// before or a person had it paused, and to the scheduler it runs.
+  Decision owed = Decision::proceed;  ///< the answer to the last report, until it is carried out
+  bool judged = false;                ///< at least one report had all objectives
+  bool foreign = false;       ///< recorded with another search space that it does not fit: nothing learns from it
+  bool reported = false;      ///< it has reported since its last start
+  bool by_condition = false;  ///< `owed` is `stop` because of a stop condition
+  bool exploited = false;     ///< paused, and to go on from the checkpoint that it took over
+  bool parked = false;        ///< paused, and the executor keeps its run
+  /// The scheduler's answer to the last report before the pause. If it is not `pause`, the trial was paused by the user
+  /// or by the scheduler of an earlier session, and the present scheduler regards it as running.
   Decision before_pause = Decision::pause;
   Seconds elapsed = 0;  ///< time it has run, all attempts together
   Seconds since = 0;    ///< when it was last started or reported
 };
 
-/// What is kept of a trial that holds slots.
+/// The state of a trial that holds slots.
 struct LiveTrial {
   enum class Phase : std::uint8_t { running, pausing, stopping, suspending };
   Allocation allocation;           ///< of its newest generation
-  std::vector<Slot> leaving = {};  ///< what is free once that generation runs
-  bool forming = false;            ///< … which it does not yet
-  bool fixed = false;              ///< its workers cannot change while it runs
-  bool elastic = false;            ///< … and they can: neither is known before a first report or loss
-  int growths = 0;                 ///< since its last report
-  int losses = 0;                  ///< of workers in a row, without a report or a commit in between
+  std::vector<Slot> leaving = {};  ///< slots to be released once that generation runs
+  bool forming = false;            ///< that generation does not run yet
+  bool fixed = false;              ///< its workers are known not to change while it runs
+  bool elastic = false;            ///< … or known to: neither is set before a first report or loss
+  int growths = 0;                 ///< increases of its workers since its last report
+  int losses = 0;                  ///< losses of workers in a row, without a report or a commit in between
   bool futile = false;             ///< it has lost workers so often that its end counts as a failure
-  std::optional<Cause> warned;     ///< it cannot go on after its next report, as some of its workers will be lost
-  Metrics metrics = {};            ///< of its last report, where Options::resize asks for them
+  std::optional<Cause> warned;     ///< it has to stop after its next report, as it is about to lose workers
+  Metrics metrics = {};            ///< of its last report, if Options::resize is set
   Phase phase = Phase::running;
-  int next_step = 0;                      ///< the step that a report without a number is of
-  TrialState end = TrialState::stopped;   ///< with stopping: what the trial becomes
+  int next_step = 0;                      ///< the step of a report that names none
+  TrialState end = TrialState::stopped;   ///< with stopping: the trial's final state
   bool at_limit = false;                  ///< with stopping: completed by the schedule's limit of steps
   std::string reason;                     ///< with stopping: why, for the record
-  bool by_condition = false;              ///< with stopping: a stop condition or the experiment's end is the reason
-  std::optional<Cause> failure = {};      ///< with suspending: the attempt has failed of this
-  std::string failed_on = {};             ///< … and the host where it has, if that is known
-  std::vector<CheckpointInfo> restoring;  ///< what it may restore from: not to be dropped meanwhile
-  std::vector<std::string> reported;      ///< metrics, some of them, while one that is tuned is missing
+  bool by_condition = false;              ///< with stopping: because of a stop condition or the experiment's end
+  std::optional<Cause> failure = {};      ///< with suspending: why the attempt has failed
+  std::string failed_on = {};             ///< … and on which host, if that is known
+  std::vector<CheckpointInfo> restoring;  ///< checkpoints that it may restore from: pinned meanwhile
+  std::vector<std::string> reported;      ///< names of some metrics, while an objective is missing
 };
 
-/// How many trials are in each state; a value to copy and show.
+/// The number of trials in each state. A value.
 struct TrialCounts {
   std::array<std::int64_t, 6> by_state{};
   std::int64_t operator[](TrialState state) const { return by_state[static_cast<std::size_t>(state)]; }
   std::int64_t& operator[](TrialState state) { return by_state[static_cast<std::size_t>(state)]; }
 };
 
-/// Owns the entries and keeps the counts in step with the states.
+/// Owns the entries, and keeps the counts consistent with their states.
 class TrialTable {
  public:
   TrialId add(Point point) {

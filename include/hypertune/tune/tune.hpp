@@ -26,7 +26,7 @@ std::function<Config(const Point&)> decoder(const Space<Config>& space) {
   return [space](const Point& point) { return space.config(point); };
 }
 
-/// In a list of candidates: no compiler says which designator of a braced list it could not match.
+/// Appears in the compiler's list of candidates: compilers do not say which designator of a braced list did not match.
 class write_ht_Options_before_the_brace_to_see_which_option_is_wrong {
   struct Nobody {};
   explicit write_ht_Options_before_the_brace_to_see_which_option_is_wrong(Nobody, Nobody);
@@ -36,10 +36,11 @@ inline std::string first_metric(const Options& options) { return objectives_of(o
 
 }  // namespace detail
 
-/// `options` for going on with the experiment in `directory`; see resume().
+/// The options with which tune() goes on with the experiment in `directory`; see resume().
 Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options);
 
-/// The Tuner of tune() with the same arguments, for who runs it otherwise: run(stop_token), async_run(token).
+/// The Tuner that tune() would run with the same arguments, for callers of Tuner::run(stop_token) or
+/// Tuner::async_run(token).
 template <class Config, class F>
 Tuner make_tuner(const Space<Config>& space, F train, Options options) {
   options = with_recorded(std::move(options), space.search_space());
@@ -54,8 +55,8 @@ Tuner make_tuner(const Space<Config>& space, Options options) {
 }
 
 /// Runs an experiment: `train` is a coroutine (`Training train(Config, Context&)`) or a function that returns the
-/// metric; see Options for the rest. Blocks until it has ended; see Tuner::run() for what it throws. That trials failed
-/// is none of it, even if all did: Results::best() throws then.
+/// metric; see Options for the rest. Blocks until the experiment has ended. Throws as Tuner::run() does. Failed trials
+/// are not an error, even if all of them failed; but then Results::best() throws.
 template <class Config, class F>
 Results tune(const Space<Config>& space, F train, Options options) {
   return make_tuner(space, std::move(train), std::move(options)).run();
@@ -72,11 +73,11 @@ inline Results tune(const SearchSpace& space, std::shared_ptr<const Program> pro
   return Tuner(space, std::move(program), std::move(options)).run();
 }
 
-// What follows says what is wrong with a call that fits none of these.
+// The overloads below give a readable error for calls that match none of the above.
 
 template <class Config, class F>
 Results tune(const Space<Config>&, F, detail::write_ht_Options_before_the_brace_to_see_which_option_is_wrong) = delete;
-template <class F, class Config>  // in this order: of tune<Trainer>(space, options) the first one is no Config
+template <class F, class Config>  // F first: in tune<Trainer>(space, options) the explicit argument is no Config
   requires(!ClassTrainable<F, Config>)
 Results tune(const Space<Config>&, const F&) {
   static_assert(
@@ -101,9 +102,10 @@ Results tune(const SearchSpace&, const F&, const Options&) {
 }
 
 /// Goes on with the experiment in `directory`: trials that ended stay ended, those that ran go on from their last
-/// checkpoint. What `options` does not give is taken from the record: name, metric and mode or objectives, constraints,
-/// samples, seed. The search and schedule are not in the record in a form that can be rebuilt: give the same ones as
-/// before (or others, which then learn from all there is). docs/resume.md says what a change of each option does.
+/// checkpoint. Settings that `options` does not give are taken from the record: name, metric and mode or objectives,
+/// constraints, samples, seed. The search and schedule are not in the record in a form that can be rebuilt: give the
+/// same ones as before (or others, which then learn from all recorded trials). docs/resume.md says what a change of
+/// each option does.
 template <class Config, class F>
 Results resume(const std::filesystem::path& directory, const Space<Config>& space, F train, Options options = {}) {
   return tune(space, std::move(train), resumed_options(directory, space.search_space(), std::move(options)));

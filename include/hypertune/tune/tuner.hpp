@@ -16,8 +16,8 @@
 
 namespace hypertune::inline v0 {
 
-/// One experiment, from start (or resumption) to end. Its events come from any thread; the decisions are made one at a
-/// time.
+/// One experiment, from its start (or resumption) to its end. Events may come from any thread; decisions are made one
+/// at a time.
 class Tuner {
  public:
   Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
@@ -25,32 +25,35 @@ class Tuner {
   Tuner& operator=(const Tuner&) = delete;
   ~Tuner();
 
-  /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns what came of it. Throws
-  /// Error when the experiment cannot start, the disk fails, or an algorithm throws; what was recorded stays.
-  /// Once only: a second call is an Error of kind `usage`.
+  /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns the results. Throws an
+  /// Error if the experiment cannot start, the disk fails, or an algorithm throws; the record is kept. May be called
+  /// once: a second call throws an Error of kind `usage`.
   Results run();
-  /// The same; a stop that is requested of `token`, now or later, is a stop().
+  /// The same; a stop request on `token`, now or later, calls stop().
   Results run(std::stop_token token);
 
   /// run() as an Asio operation: include <hypertune/tune/async_run.hpp>. `token` is any completion token for
-  /// `void(std::exception_ptr, Results)`; it completes by a post to the associated executor. An exception_ptr and no
-  /// error_code, as an Error's text says what to mend; error_code_of() gives its code. Cancellation of any type is a
-  /// stop() at first, after which it completes with the results so far and without an error; the second one is a
-  /// stop_now(). The Tuner must live until it has completed; its destructor waits for run() to leave.
+  /// `void(std::exception_ptr, Results)`; it completes by a post to the associated executor. The signature has an
+  /// exception_ptr and no error_code because an Error's text says how to fix it; error_code_of() gives its code. The
+  /// first cancellation, of any type, calls stop(): the operation completes with the results so far and without an
+  /// error. The second one calls stop_now(). The Tuner must live until the operation has completed; its destructor
+  /// waits until run() has returned.
   template <class CompletionToken>
   auto async_run(CompletionToken&& token);
 
-  /// Any thread: let each trial save at its next report, then return from run(). The experiment can be resumed.
+  /// Lets each trial save at its next report, then run() returns. The experiment can be resumed. May be called from any
+  /// thread.
   void stop();
-  /// Any thread: do not wait for the next reports. Trials have a second to leave; then they are left behind.
+  /// Does not wait for the next reports: trials have a second to leave, then they are abandoned. May be called from any
+  /// thread.
   void stop_now();
 
   const std::filesystem::path& directory() const;
-  /// Any thread, while run() runs: one sentence why a trial waits; empty when it runs or has ended.
+  /// One sentence why a trial waits; empty if it runs or has ended. May be called from any thread while run() runs.
   std::string why_pending(TrialId trial);
 
  private:
-  // Begins run() on a thread of the Tuner's own, which calls `done` at the end.
+  // Starts run() on a thread that the Tuner owns and that calls `done` at the end.
   void start(std::function<void(std::exception_ptr, Results)> done);
 
   class State;

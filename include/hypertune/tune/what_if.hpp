@@ -1,4 +1,4 @@
-// what_if(): the recorded curves of an experiment, played again under another schedule or with other workers.
+// what_if(): replays the recorded curves of an experiment under another schedule or with another number of workers.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -13,50 +13,50 @@
 
 namespace hypertune::inline v0 {
 
-/// Which trials come first.
+/// The order in which trials are started.
 enum class TrialOrder : std::uint8_t {
   recorded,  ///< by number
-  shuffled,  ///< as `seed` says
+  shuffled,  ///< in a random order given by `seed`
 };
 
-/// What is to be different.
+/// What is to be different in the replay.
 struct WhatIf {
   AnyScheduler schedule;
-  int workers = 0;  ///< trials at once; 0: as many as ran at once in the record
+  int workers = 0;  ///< concurrent trials; 0: as many as ran at the same time in the record
   TrialOrder order = TrialOrder::recorded;
   std::uint64_t seed = 0;
-  std::stop_token stop = {};  ///< any thread: what_if() then ends with an Error of kind `experiment`
+  std::stop_token stop = {};  ///< may be stopped from any thread: what_if() then throws an Error of kind `experiment`
 };
 
-/// One way it could have gone.
+/// The result of one replay.
 struct PlayedAgain {
-  std::size_t trials = 0;  ///< that reported
-  std::int64_t steps = 0;  ///< that they did together
+  std::size_t trials = 0;  ///< trials that reported
+  std::int64_t steps = 0;  ///< steps of all trials together
   Seconds elapsed = 0;     ///< until the end
-  Seconds busy = 0;        ///< of all reports and ends together
+  Seconds busy = 0;        ///< duration of all steps together, from report to report or end
   std::vector<Improvement> improvements = {};
-  std::size_t unknown_trials = 0;     ///< that trained on beyond their record …
-  std::int64_t unknown_steps = 0;     ///< … for so many steps together
-  std::int64_t uncompared_steps = 0;  ///< of these, where fewer than five other trials went on: it stands still there
+  std::size_t unknown_trials = 0;     ///< trials that trained beyond the end of their record …
+  std::int64_t unknown_steps = 0;     ///< … and the number of these steps
+  std::int64_t uncompared_steps = 0;  ///< of these, those that fewer than 5 others reached: no change there
 };
 
-/// The same under each assumption of Beyond; where nothing beyond the record was asked for, the three are equal.
+/// The results under each assumption of Beyond. If no trial went beyond its record, the three are equal.
 struct WhatIfResult {
   int workers = 0;
   PlayedAgain stands_still, usual, best;
   bool exact() const { return stands_still.unknown_steps == 0 && usual.unknown_steps == 0 && best.unknown_steps == 0; }
 };
 
-/// Plays the curves again by the simulated executor: each trial reports what it has reported, and takes as long. The
-/// searcher proposes what was proposed, in `order`; one that learns would have proposed other configurations under
-/// another schedule. Starting an attempt takes the recorded median. Each trial has one worker, whatever it had.
+/// Replays the curves on the simulated executor: each trial reports the recorded values after the recorded times. The
+/// recorded configurations are proposed, in `order`. (A searcher that learns would have proposed others under another
+/// schedule.) Starting an attempt takes the recorded median. Each trial has one worker, however many it had.
 ///
-/// Beyond the end of a curve that was cut the gains of Beyond count for the objectives; bounded metrics stay as they
-/// were. Where all recorded values of an objective are between 0 and 1, so is what is assumed. At steps that no trial
-/// has reached nothing is known, and trials stand still.
+/// Beyond the end of a curve that was cut, the objectives change as Beyond assumes; bounded metrics keep their last
+/// value. If all recorded values of an objective are between 0 and 1, the assumed values are limited to that range. At
+/// steps that no trial has reached the values stay the same.
 ///
-/// The result is the same each time. Errors: `usage` for a scheduler of populations, as what its trials would do was
-/// never recorded, and for workers below 0; `io` where there is no room for a temporary folder.
+/// Deterministic. Errors: `usage` for a population-based scheduler, as the effect of its exchanges was never recorded,
+/// and for a negative number of workers; `io` if no temporary folder can be made.
 WhatIfResult what_if(const RecordedCurves& curves, const WhatIf& change);
 
 }  // namespace hypertune::inline v0

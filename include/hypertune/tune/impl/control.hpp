@@ -1,4 +1,4 @@
-// The pipe between a driver and those who ask something of it.
+// The pipe between a driver and the processes that send it requests.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -39,7 +39,7 @@ namespace detail {
 inline constexpr std::uint64_t control_version = 1;
 inline constexpr std::string_view answer_prefix = ".answer-";
 
-/// A message is its length in two bytes and that many more.
+/// A message: its length in two bytes (little-endian), then the body.
 inline std::string framed(std::string_view body) {
   std::string message;
   message += static_cast<char>(body.size() & 0xFFU);
@@ -75,20 +75,20 @@ HYPERTUNE_INLINE std::pair<std::string, ControlRequest> decode_request(std::stri
   return {std::move(answer_to), std::move(request)};
 }
 
-/// A name that this program makes: a number after the prefix, nothing that leads out of the folder.
+/// Whether this is a name that ask_driver() makes: the prefix and numbers, so that it cannot lead out of the folder.
 inline bool is_answer_name(std::string_view name) {
   if (!name.starts_with(answer_prefix) || name.size() > answer_prefix.size() + 40) return false;
   name.remove_prefix(answer_prefix.size());
   return !name.empty() && name.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
-/// A pipe of this user's own, and nothing else that stands in its place.
+/// Whether this is a pipe that belongs to this user.
 inline bool is_own_pipe(int fd) {
   struct stat info{};
   return ::fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-/// Writes within this call alone: a pipe without a reader is an error, no signal.
+/// Writes the whole message at once. A pipe without a reader is an error and raises no signal.
 inline bool write_pipe(int fd, std::string_view message) {
   ssize_t written = 0;
   int error = 0;
@@ -103,8 +103,8 @@ inline bool write_pipe(int fd, std::string_view message) {
 
 inline constexpr const char* control_name = "control";
 
-/// Removes the pipes for answers whose askers are gone: who is killed while it asks leaves one. A process of that
-/// number that is another one by now keeps it until it ends.
+/// Removes answer pipes that were left by killed processes. If the process id is in use again, the pipe is kept until
+/// that process has ended.
 inline void remove_left_answers(int folder) {
   const int copy = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (copy < 0) return;
@@ -137,11 +137,11 @@ class ControlPipe::State {
     if (folder_ < 0) return;
     detail::remove_left_answers(folder_);
     if (::fstatat(folder_, detail::control_name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
-      if (!S_ISFIFO(there.st_mode)) return;          // somebody's own
-      ::unlinkat(folder_, detail::control_name, 0);  // of a driver that was killed: its lock is ours
+      if (!S_ISFIFO(there.st_mode)) return;          // some other file
+      ::unlinkat(folder_, detail::control_name, 0);  // left by a driver that was killed, as this process holds the lock
     }
     if (::mkfifoat(folder_, detail::control_name, 0600) != 0) return;
-    // For writing as well, so that it never comes to an end when those who asked have gone.
+    // Opened for writing as well, so that there is no end of file when the last writer closes it.
     fd_ = ::openat(folder_, detail::control_name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
     closing_ = ::eventfd(0, EFD_CLOEXEC);
     if (fd_ < 0 || closing_ < 0 || !detail::is_own_pipe(fd_)) return;
@@ -149,7 +149,7 @@ class ControlPipe::State {
     const detail::SignalBlock block;
     try {
       thread_ = std::thread([this] { serve(); });
-    } catch (const std::system_error&) {  // no thread to be had: nobody can ask
+    } catch (const std::system_error&) {  // no thread available: no requests are served
     }
   }
   State(const State&) = delete;
@@ -182,8 +182,8 @@ class ControlPipe::State {
     }
   }
 
-  // All that waits in the pipe. A message was written at once, so that it is there as a whole; what is none is passed
-  // over up to the next mark.
+  // Reads everything that is in the pipe. Messages are written atomically, so each is there as a whole. Anything else
+  // is skipped up to the next mark.
   void take() {
     std::string bytes(65536, '\0');
     const auto size = ::read(fd_, bytes.data(), bytes.size());
@@ -197,7 +197,7 @@ class ControlPipe::State {
           static_cast<unsigned char>(rest[0]) | (std::size_t{static_cast<unsigned char>(rest[1])} << 8U);
       if (length + 2 > rest.size()) continue;
       answer(rest.substr(2, length));
-      rest.remove_prefix(length + 2);  // whatever stands in it is no request
+      rest.remove_prefix(length + 2);  // its contents are not searched for further requests
     }
   }
 
@@ -214,7 +214,7 @@ class ControlPipe::State {
       answer = {false, error.what()};
     } catch (const std::exception& error) { answer = {false, error.what()}; }
     const int fd = ::openat(folder_, to.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return;  // who asked has gone
+    if (fd < 0) return;  // the asking process has gone
     if (detail::is_own_pipe(fd)) {
       std::string text;
       detail::Encoder out(text);
@@ -226,7 +226,7 @@ class ControlPipe::State {
     ::close(fd);
   }
 
-  int folder_;  // itself, wherever it is moved to
+  int folder_;  // a descriptor, so that it stays valid if the folder is moved
   Handler handler_;
   int fd_ = -1, closing_ = -1;
   std::optional<detail::NotInherited> alone_;
@@ -284,7 +284,7 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     pollfd fd{in.fd, POLLIN, 0};
-    // A driver that goes away leaves the pipe as it is: it is looked for again every second.
+    // A driver that dies does not close this pipe: check every second that it still runs.
     const int ready = ::poll(&fd, 1, static_cast<int>(std::clamp<long long>(left, 0, 1000)));
     if (ready > 0) break;
     if (ready < 0 && errno != EINTR) fail(Errc::io, "cannot wait for the driver's answer: {}", std::strerror(errno));

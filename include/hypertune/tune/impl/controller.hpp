@@ -1,4 +1,4 @@
-// Controller: how it takes up an experiment where an earlier driver left it.
+// Controller: goes on with the experiment of an earlier driver.
 #pragma once
 
 #include <hypertune/tune/controller.hpp>
@@ -17,13 +17,13 @@ HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Out
   judge_.drop_superfluous(out);
   for (const TrialId trial : replayed_.take_pending())
     if (!trials()[trial].foreign && !is_final(trials()[trial].state)) queue.pending.push_back(trial);
-  // Hosts whose workers do not outlive the driver are looked at anew; of the others the executor will not say again
-  // what it has said already.
+  // If workers do not outlive the driver, all hosts are tried afresh. Otherwise the executor does not report lost hosts
+  // again.
   const auto lost = replayed_.take_lost();
   if (survivors) dispatcher_.lose_again(lost);
   dispatcher_.review_exclusions(out);
   dispatcher_.hosts_changed();
-  // Where drivers end and workers with them, somebody may have seen to the hosts since.
+  // If the workers ended with the driver, the hosts may have been repaired since.
   if (!survivors) judge_.forget_faults();
   dispatcher_.judge_hosts(out);
   const auto doomed_ones = replayed_.take_doomed();
@@ -35,7 +35,7 @@ HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Out
       end_trial(trial, TrialState::failed, doomed->second, out);
       continue;
     }
-    if (entry.foreign) {  // its space is not ours any more: it cannot go on
+    if (entry.foreign) {  // the search space has changed: the trial cannot go on
       end_trial(trial, TrialState::stopped, Cause{.text = record::space_changed, .retry = false}, out);
       continue;
     }
@@ -43,9 +43,9 @@ HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Out
       case TrialState::paused:
         state.set_parked(trial, survivors && !entry.exploited);
         if (entry.exploited) {
-          again.push_back(trial);  // its start was decided together with that
+          again.push_back(trial);  // its start was decided together with the takeover
         } else if (entry.before_pause == Decision::proceed) {
-          again.push_back(trial);  // a person had it wait, or a scheduler that is not ours
+          again.push_back(trial);  // paused by the user, or by another scheduler of before
         } else if (entry.before_pause != Decision::pause) {
           const bool stopped = entry.before_pause == Decision::stop;
           end_trial(trial, stopped ? TrialState::stopped : TrialState::completed,
@@ -71,8 +71,8 @@ HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Out
       default: break;
     }
   }
-  queue.pending.insert(queue.pending.begin(), again.begin(), again.end());  // what was under way goes first
-  // A condition that holds already ends it before anything new is begun.
+  queue.pending.insert(queue.pending.begin(), again.begin(), again.end());  // trials that ran go first
+  // If a stop condition holds already, the experiment ends before anything new starts.
   if (const auto why = state.ending() ? state.ending() : state.check_time(now); !ending_ && why)
     end_experiment(*why, out);
   for (const TrialId trial : dispatcher_.running_trials())
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE void Controller::try_again(std::span<const TrialId> trials, Sec
     record::Any what =
         record::AttemptFailed{trial, entry.attempts - std::min<Attempt>(1, entry.attempts),
                               Cause{.source = FailureSource::preemption, .text = record::tried_again}, true};
-    replayed_.follow(what, judge_.trials());  // as the next replay: it is not doomed any more, and waits
+    replayed_.follow(what, judge_.trials());  // as the next replay will: the trial is pending, no longer failed
     judge_.commit(std::move(what), out);
   }
 }

@@ -1,4 +1,4 @@
-// Controller: how events become records and commands, and how trials and the experiment end.
+// Controller: turns events into records and commands, and ends trials and the experiment.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -11,12 +11,12 @@
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Controller::on(const Started& e, Outcome&) {
-  // What it goes on from stays held: a program that has started may read it much later.
+  // Its checkpoints stay pinned: a program may read them long after it has started.
   if (auto* run = dispatcher_.find(e.trial, e.attempt)) run->next_step = e.next_step;
 }
 
 HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
-  settle_losses(e.trial, out);  // its answer may change the workers, too
+  settle_losses(e.trial, out);  // before the report, whose answer may change the workers, too
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
@@ -29,24 +29,24 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
       (e.workers < allowed.min || e.workers > allowed.max))
     out.notices.push_back(detail::format("trial {} wants {} workers, but the trials of this experiment have {} to {}",
                                          e.trial, e.workers, allowed.min, allowed.max));
-  if (e.workers >= 0) judge_.ask_workers(e.trial, e.workers, false, out);  // before the report, whose answer it decides
+  if (e.workers >= 0) judge_.ask_workers(e.trial, e.workers, false, out);  // before the report: affects its answer
   if (rules().resize) run->metrics = e.report.metrics;
-  // What the caller of a study says counts, though the trial was to end: it did not know of that yet.
+  // In a study a report counts even if the trial is to end: the caller does not know that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
   answer(e.trial, *run, step, out);
 }
 
-// `again`: the answer was given by an earlier driver, too, with the workers that the trial has now.
+// `again`: an earlier driver gave this answer as well, and the trial's workers were decided then.
 HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out, bool again) {
-  if (run.phase != Phase::running) return;  // it has been told to stop already
+  if (run.phase != Phase::running) return;  // it was told to stop already
   const auto& entry = trials()[trial];
   const Attempt attempt = entry.attempts - 1;
   if (interrupted_) {
     stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
     return;
   }
-  // A repeated report of the last step gets the answer that was owed; of an earlier one, the answer was to go on.
+  // A repeated report of the last step gets the answer still owed; the answer to any earlier step was to go on.
   const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::proceed;
   if (run.warned && decision == Decision::proceed) {
     run.failure = run.warned;
@@ -78,8 +78,9 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
 }
 
-// More of them only where nobody else waits, or will, for the room; a person knows what is wanted most. True: its
-// workers cannot change while it runs, and it begins again with others.
+// Changes the number of workers. A trial gets more only if no other trial waits, or will wait, for the room, or if the
+// user has asked for it. True: its workers cannot change while it runs, so it is stopped to begin again with another
+// number.
 HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out) {
   const int have = run.allocation.workers();
   const auto wanted = dispatcher_.wanted_workers(trial, &run);
@@ -89,7 +90,7 @@ HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, 
     dispatcher_.resize(trial, run, wanted.most, wanted.why, out);
     return false;
   }
-  // Only where it loses no step by that.
+  // Only if no step is lost by that.
   const auto saved = state().restorable(trial);
   const bool is_saved = !saved.empty() && saved.front().steps == step + 1;
   if (!is_saved && (saved.empty() || !judge_.save_after(trial, step + 1))) return false;
@@ -102,8 +103,9 @@ HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, 
   return true;
 }
 
-// Where there is room now that nobody waits for: within a step, which may be long. Where workers are lost again and
-// again as they begin, the next report is waited for.
+// Gives running trials more workers if there is new room that no trial waits for. Does not wait for a report, because
+// steps may be long; but after `most_growths` increases it does, in case workers are lost again and again as they
+// start.
 HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
   constexpr int most_growths = 3;
   if (ending_ || interrupted_ || !rules().workers.elastic() || !dispatcher_.queue().pending.empty() ||
@@ -124,7 +126,7 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
   run->elastic = true;
-  // Where one is left, its loss would end the attempt, and make no further generation.
+  // If only one worker is left, there are no further losses to wait for: its loss would end the attempt.
   const bool others_left = losses_.waits(e.trial) || run->allocation.workers() > static_cast<int>(e.ranks.size()) + 1;
   const bool gathers = rules().loss_patience > 0 && !e.leaving && !e.ranks.empty() && others_left;
   if (gathers && losses_.add(e, judge_.now() + rules().loss_patience)) {
@@ -153,21 +155,21 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
   if (e.progress) run->losses = 0;
   if (e.leaving && left < static_cast<std::size_t>(rules().workers.min) &&
       !dispatcher_.room_beside(e.trial, *run, lost)) {
-    run->warned = e.cause;  // it saves at its next report, before they are gone
+    run->warned = e.cause;  // it saves at its next report, before the workers are gone
     return;
   }
   const std::string why =
       detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
                      e.leaving ? "taken away" : "lost", e.cause.text);
   const bool failed = !e.leaving && e.cause.source != FailureSource::preemption;
-  // What is lost again and again as it does the same step is hardly lost by chance.
+  // Workers that are lost again and again in the same step are hardly lost by chance.
   run->futile = failed && ++run->losses > ExperimentState::most_taken;
   if (left > 0 && !interrupted_ && !run->futile && dispatcher_.replace(e.trial, *run, lost, why, failed, out)) return;
-  // It goes on from its last checkpoint when there is room for it.
+  // The trial goes on from its last checkpoint when there is room.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);
   run->failure = e.cause;
   run->failure->text = why;
-  run->failure->rank = -1;  // which had another number before
+  run->failure->rank = -1;  // ranks have changed since
   if (run->futile)
     run->failure->text +=
         detail::format(" (workers were lost {} times in a row before anything was done)", run->losses);
@@ -202,18 +204,19 @@ HYPERTUNE_INLINE void Controller::on(const CheckpointLost& e, Outcome& out) {
 HYPERTUNE_INLINE void Controller::on(const Paused& e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = dispatcher_.leave(e.trial);
-  if (run.phase == Phase::stopping) {  // the Stop came too late for the run, which may be held
+  if (run.phase == Phase::stopping) {  // the run had paused before it received the Stop
     if (e.parked) out.commands.push_back(Stop{e.trial, e.attempt, false});
     end_stopped(e.trial, run, out);
     return;
   }
   judge_.commit(record::TrialPaused{e.trial}, out);
-  judge_.drop_superfluous(out);  // what was held back for its last pause
+  judge_.drop_superfluous(out);  // checkpoints that were kept for its last pause
   judge_.state().set_parked(e.trial, e.parked);
-  if (trials()[e.trial].before_pause == Decision::proceed) again(e.trial);  // a person's wish, not the scheduler's
+  if (trials()[e.trial].before_pause == Decision::proceed) again(e.trial);  // paused by the user, not by the scheduler
 }
 
-// Where it counts the display says it. Of this nobody would hear before the trial's last try.
+// The display shows failures that count. Without this line the user would not learn of a doubted one before the trial's
+// last attempt.
 HYPERTUNE_INLINE void Controller::say_doubted(TrialId trial, const std::string& host, const Cause& cause,
                                               Outcome& out) {
   if (rules().tell_changes)
@@ -234,7 +237,7 @@ HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
     return;
   }
   Cause cause{.text = judge_.why_unjudged(run)};
-  // It would end so again, unless that is the host's doing.
+  // It would end the same way again, unless the host is at fault.
   if (run.phase == Phase::running && dispatcher_.in_doubt(e.trial, Dispatcher::host_of(run, cause), cause)) {
     say_doubted(e.trial, Dispatcher::host_of(run, cause), cause, out);
     judge_.commit(record::AttemptFailed{e.trial, e.attempt, std::move(cause), true, true}, out);
@@ -257,7 +260,7 @@ HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
     end_stopped(e.trial, run, out);
     return;
   }
-  // Interrupted, or taken away by the executor: it goes on from its last checkpoint when there is room again.
+  // Interrupted, or preempted by the executor: it goes on from its last checkpoint when there is room again.
   judge_.commit(record::AttemptFailed{e.trial, e.attempt,
                                       Cause{.source = FailureSource::preemption, .text = "interrupted"}, true},
                 out);
@@ -278,7 +281,7 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
     end_stopped(e.trial, run, out);
     return;
   }
-  // All that its pause asked for was done when its host went: only the word of it is lost.
+  // The trial had already saved for its pause when its host was lost: only the event is missing.
   if (run.phase == Phase::pausing && e.cause.source != FailureSource::user && e.cause.retry) {
     const auto saved = state().restorable(e.trial);
     if (!saved.empty() && saved.front().steps == trials()[e.trial].steps) {
@@ -288,11 +291,11 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
       return;
     }
   }
-  // Whoever takes the driver away (a preemption, a job that is requeued) takes its trials' processes with it: that one
-  // of them was killed then says nothing of the trial.
+  // A preemption or requeueing of the driver's job also kills the processes of its trials: such a failure is not the
+  // trial's.
   const bool taken = interrupted_ && e.cause.source == FailureSource::infrastructure;
   Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
-  // Of several workers the more are lost the more there are: that is not the trial's doing as long as it comes further.
+  // The more workers a trial has, the more are lost. That is not the trial's fault as long as it makes progress.
   if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry && !run.futile &&
       judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
     cause.source = FailureSource::preemption;
@@ -305,7 +308,7 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   const bool doubted = counts && dispatcher_.in_doubt(e.trial, host, cause);
   if (doubted && !told) say_doubted(e.trial, host, cause, out);
   const bool retry = cause.retry && (!counts || doubted || judge_.may_fail_again(e.trial));
-  // Workers that were taken away say nothing of their hosts.
+  // The loss of preempted workers is not the fault of their hosts.
   const bool blamed = rules().workers.several() && e.cause.source != FailureSource::preemption;
   judge_.commit(record::AttemptFailed{e.trial, e.attempt, cause, retry, doubted, blamed ? host : ""}, out);
   if (!retry)
@@ -315,9 +318,8 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
 }
 
 // ---- Ends
-// --------------------------------------------------------------------------------------------------------------
 
-// The end that a run was told to come to.
+// Ends the trial as its run was told to.
 HYPERTUNE_INLINE void Controller::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
   const bool completed = run.end == TrialState::completed;
   std::optional<Cause> cause;

@@ -1,4 +1,4 @@
-// Controller: what a person asks for while the experiment runs, from elsewhere.
+// Controller: requests of the user from another terminal.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -38,7 +38,7 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
       std::replace(why.begin(), why.end(), '\n', ' ');
       if (!why.empty()) attempt([&] { return detail::format("trial {}: {}", trial, why); });
     }
-    // Before there is a trial, none can say what it waits for.
+    // Without a pending trial, say what the next one would wait for.
     if (request.trials.empty() && answer.text.empty() && running() == 0 && !interrupted_ && !ending_ &&
         rules().uniform_resources && !rules().manual) {
       std::string why = dispatcher_.why_not(rules().resources({}), dispatcher_.barred());
@@ -53,7 +53,7 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
     std::vector<TrialId> those = request.trials;
     for (TrialId trial = 0; request.trials.empty() && trial < trials().size(); ++trial)
       if (!is_final(trials()[trial].state)) those.push_back(trial);
-    if (those.empty()) those.push_back(0);  // which says what is wrong
+    if (those.empty()) those.push_back(0);  // its error says what is wrong
     for (const TrialId trial : those)
       attempt([&] { return resize_trial(trial, request.params.get<int>("workers"), now, out); });
   } else if (request.trials.empty()) {
@@ -70,12 +70,12 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
         return continue_trial(trial);
       });
   }
-  // Not above: what fails here is the experiment's own affair, and none of this person's.
+  // Outside of attempt(): an error here is one of the experiment, not of the request.
   fill(now, out);
   return answer;
 }
 
-// Goes on when there is room, unless a person has it wait.
+// The trial goes on when there is room, unless the user has paused it.
 HYPERTUNE_INLINE void Controller::again(TrialId trial) {
   auto& queue = dispatcher_.queue();
   if (queue.is_to_rest(trial))

@@ -1,4 +1,4 @@
-// Controller: which trial starts where there is room.
+// Controller: which trials start when there is room.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -14,7 +14,8 @@ HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
   for (const TrialId trial : dispatcher_.take_stopped(interrupted_)) on(Stopped{trial, attempt(trial)}, out);
   dispatcher_.move_held(out);
-  // Pending trials that no slot fits now may be passed by a few smaller ones, no more: a big one must not starve.
+  // A pending trial that fits into no slot now may be overtaken by only a few smaller ones, so that big trials do not
+  // starve.
   constexpr std::size_t lookahead = 16;
   const auto& queue = dispatcher_.queue();
   while (!ending_ && !interrupted_ && !done_ && !queue.all_rest && !rules().manual) {
@@ -49,15 +50,15 @@ HYPERTUNE_INLINE bool Controller::start_pending(Outcome& out) {
       return true;
     }
     if (barred.size() > dispatcher_.barred().size())
-      ++elsewhere_;  // it waits for a host that is not the next best one: the others may go there
+      ++elsewhere_;  // it avoids some hosts, which the others may use
     else if (rules().uniform_resources)
       break;  // the others need the same
   }
   return false;
 }
 
-// A trial that no host can ever hold fails alone. Without a number of samples, a resources() that asks the impossible
-// of every configuration would bring such trials for ever.
+// A trial that fits on no host fails, and the others go on. Without a number of samples, a resources() that asks for
+// too much for every configuration would create such trials for ever, hence the limit.
 HYPERTUNE_INLINE void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
   constexpr int limit = 1000;
   end_trial(trial, TrialState::failed, Cause{.source = FailureSource::infrastructure, .text = why, .retry = false},
@@ -75,7 +76,7 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
     room = dispatcher_.find_room(need, barred);
     if (!room && running() == 0 && !dispatcher_.possible(need, barred))  // no event will ever change that
       end_experiment("no trial can run any more: " + dispatcher_.why_not(need, barred), out);
-    // Where there is nothing to choose from, no room is needed to see that all is over: hosts may be gone by then.
+    // If there are no trials to choose from, the experiment can end without room: the hosts may be gone by then.
     if (!room) return !judge_.more_trials() && trials().counts()[TrialState::paused] == 0 && drain(out);
   }
   const auto give_back = [&] {
@@ -83,7 +84,7 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
   };
   judge_.about_to_choose();
   const auto& resting = dispatcher_.queue().resting;
-  // To the scheduler, what a person holds runs.
+  // For the scheduler, trials that the user has paused count as running.
   const auto held = static_cast<std::size_t>(std::count_if(
       resting.begin(), resting.end(), [&](TrialId trial) { return trials()[trial].state == TrialState::paused; }));
   const auto paused = static_cast<std::size_t>(trials().counts()[TrialState::paused]) - held;
@@ -98,9 +99,9 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
     if (!exists || is_final(trials()[choice.trial].state))
       fail(Errc::usage, "the scheduler chose trial {}, which {}: '{}' must only choose trials that it has paused",
            choice.trial, exists ? "has ended" : "does not exist", state().scheduler());
-    // A scheduler takes a trial for paused once it has said so, but the run may still be leaving its slot; and a donor
-    // may still be saving the state that it is to give. The slot here waits for it: the event that frees the other one
-    // asks again.
+    // For the scheduler a trial is paused once it has decided that, but the run may still occupy its slot, and a donor
+    // may still be saving the state that it is to give. Wait for that: the event that frees the slot calls this
+    // function again.
     const bool leaves = trials()[choice.trial].state != TrialState::paused;
     if (leaves || (choice.kind == Choice::Kind::exploit && dispatcher_.is_leaving(choice.donor))) {
       give_back();
@@ -141,8 +142,8 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
   return drain(out);
 }
 
-// Nothing can be started. Where nothing runs either, no event will ever change that: the paused trials end, and with
-// them the experiment. Returns whether to look again.
+// Nothing can be started. If nothing runs either, no event will ever change that: ends the paused trials, and then the
+// experiment. Returns whether to look for trials to start again.
 HYPERTUNE_INLINE bool Controller::drain(Outcome& out) {
   if (running() > 0 || !dispatcher_.queue().pending.empty() || !dispatcher_.queue().resting.empty()) return false;
   if (trials().counts()[TrialState::paused] == 0) {

@@ -1,4 +1,4 @@
-// How a curve is continued.
+// CurveBeyond: definitions.
 #pragma once
 
 #include <hypertune/record/rank_test.hpp>
@@ -66,7 +66,7 @@ HYPERTUNE_INLINE CurveBeyond::Guess CurveBeyond::at(const RecordedTrial& trial, 
       continue;
     }
     if (beyond == Beyond::stands_still) continue;
-    // The nearest ones are neighbours in the sorted list: it is left on the side that is further away.
+    // The nearest ones are adjacent in the sorted list: drop elements at the end that is further away.
     const std::size_t count = std::max(fewest, all.size() / 4);
     std::size_t low = 0, high = all.size();
     while (high - low > count) {

@@ -1,4 +1,4 @@
-// The Dispatcher: launches, and their places.
+// The Dispatcher: launches and allocations.
 #pragma once
 
 #include <hypertune/tune/dispatcher.hpp>
@@ -31,7 +31,7 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
   go.point = entry.point;
   go.params = state.space().params(entry.point);
   if (!go.parked || state.exploited(trial))
-    go.restore = run.restoring = judge_.hold(trial);  // a parked one may have to be made again from there
+    go.restore = run.restoring = judge_.hold(trial);  // a parked run may have to be rebuilt from a checkpoint
   go.next_step = go.parked ? entry.steps : go.restore.empty() ? 0 : go.restore.front().steps;
   const auto* where = state.where(trial);
   allocation.generation = go.parked && where != nullptr ? where->generation : 0;
@@ -53,7 +53,8 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
     out.commands.push_back(std::move(go));
 }
 
-// As an earlier driver had heard from the executor, which says so once more, but only after the first decisions.
+// Whether the run's newest generation was still forming, as an earlier driver knew. The executor reports it again, but
+// only after the first decisions.
 HYPERTUNE_INLINE bool Dispatcher::forming(const UnderWay& run) const {
   const Seconds startup = judge_.rules().startup;
   if (run.growths.empty()) return run.forming && run.since + startup >= judge_.now();
@@ -90,7 +91,7 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   if (there && (run.forming || (where->trains && state.just_reported() == trial)))
     for (const auto& host : where->leaving)
       if (auto slot = placement_.place_on(host, need)) run.leaving.push_back(std::move(*slot));
-  run.elastic = entry.reported || broken;  // as far as its workers have shown it before
+  run.elastic = entry.reported || broken;  // as far as its workers have shown that before
   if (where != nullptr) run.growths = where->growths;
   freed_ = true;
   run.next_step = go.next_step;
@@ -99,7 +100,7 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
 }
 
 HYPERTUNE_INLINE void Dispatcher::stop(TrialId trial, bool save, Outcome& out) {
-  if (held_.contains(trial))  // nothing of it runs
+  if (held_.contains(trial))  // no process of it runs
     stopped_.insert(trial);
   else
     out.commands.push_back(Stop{trial, judge_.attempt(trial), save});
@@ -154,7 +155,7 @@ HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::find_present(const Resour
   return place(need, elsewhere);
 }
 
-// On the very hosts where its workers are.
+// Slots on exactly the hosts where the workers are.
 HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::place_at(const ExperimentState::Whereabouts& where,
                                                                 const Resources& need) {
   Allocation allocation;

@@ -1,4 +1,4 @@
-// The Dispatcher: hosts that come and go.
+// The Dispatcher: hosts that appear and are lost.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -45,7 +45,7 @@ HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
     away_.erase(name);
     placement_.remove_host(e.host, e.for_good, e.why, e.removed);
   }
-  // Who never was there and is on its way is no loss.
+  // A host that was never there and is still coming is not lost.
   if (!known && !(first && e.coming)) judge_.commit(record::HostLost{name, e.why, e.for_good}, out);
   if (!away_.contains(name)) let_go(name, detail::format("host '{}' is lost: {}", name, e.why), out);
 }
@@ -113,7 +113,7 @@ HYPERTUNE_INLINE void Dispatcher::judge_hosts(Outcome& out) {
 
 // ---- Hosts that are waited for
 
-// The first of its hosts that is.
+// The first host of `allocation` that is away; nullptr if none is.
 HYPERTUNE_INLINE const std::string* Dispatcher::away_host(const Allocation& allocation) const {
   if (away_.empty()) return nullptr;
   for (int rank = 0; rank < allocation.workers(); ++rank)
@@ -169,7 +169,8 @@ HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::held_on(const std::string& hos
   return trials;
 }
 
-// Now that the host has said where it is: who was to have workers there and on others that it does not reach.
+// The host's addresses are known now: requeues trials that wait for it and were to have workers on hosts that it cannot
+// reach.
 HYPERTUNE_INLINE void Dispatcher::part_held(const std::string& host, Outcome& out) {
   const auto trials = held_on(host);
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial)
@@ -179,7 +180,7 @@ HYPERTUNE_INLINE void Dispatcher::part_held(const std::string& host, Outcome& ou
 
 HYPERTUNE_INLINE void Dispatcher::let_go(const std::string& host, const std::string& why, Outcome& out) {
   const auto trials = held_on(host);
-  for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) requeue(*trial, why, out);  // the first one first
+  for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) requeue(*trial, why, out);  // keeps the order
 }
 
 HYPERTUNE_INLINE std::optional<Seconds> Dispatcher::next_give_up() const {

@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0 {
 
-// Those of `ranks` go on, in this order, and `fresh` ones join them.
+// Forms a new generation of the workers `ranks`, in this order, and new workers on the slots `fresh`.
 HYPERTUNE_INLINE void Dispatcher::form(TrialId trial, LiveTrial& run, std::vector<int> ranks, std::vector<Slot> fresh,
                                        const std::string& why, Outcome& out, std::vector<std::string> failed_on) {
   Allocation next = pick(run.allocation, ranks);
@@ -37,7 +37,7 @@ HYPERTUNE_INLINE Allocation Dispatcher::pick(const Allocation& all, const std::v
   return picked;
 }
 
-// Slots for those who join these ranks: near them, or not, as the strategy says.
+// Slots for workers that join those of `ranks`, near them or not, depending on the strategy.
 HYPERTUNE_INLINE std::vector<Slot> Dispatcher::place_beside(TrialId trial, const LiveTrial& run,
                                                             const std::vector<int>& ranks, int least, int most) {
   std::vector<int> beside;
@@ -110,7 +110,7 @@ HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const s
     placement_.release(run.allocation[rank]);
   }
   const int left = static_cast<int>(ranks.size());
-  if (left >= workers().min) {  // others may join at its next report: nobody waits for them to begin
+  if (left >= workers().min) {  // more may join at the next report; the others do not wait for them to start
     form(trial, run, std::move(ranks), {}, why, out, std::move(failed_on));
     return true;
   }

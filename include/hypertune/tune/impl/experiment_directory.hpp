@@ -1,4 +1,4 @@
-// How the folder of an experiment is chosen.
+// The choice of an experiment's folder: definitions.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -14,7 +14,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-// runs/<name>, runs/<name>-2, …: those that are there, and behind them the first that is not.
+// runs/<name>, runs/<name>-2, …: those that exist, followed by the first one that does not.
 HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(const Options& options) {
   const std::filesystem::path first = std::filesystem::path("runs") / *options.name;
   std::vector<std::filesystem::path> folders{first};
@@ -25,7 +25,7 @@ HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(const Option
   return folders;
 }
 
-// Whoever opens one that cannot be read says what is wrong with it.
+// An unreadable experiment counts as not ended: opening it later says what is wrong.
 HYPERTUNE_INLINE bool has_ended(const std::filesystem::path& folder) {
   try {
     return JournalReader(folder).ended();

@@ -1,4 +1,4 @@
-// ExperimentState: what each record changes, and what is asked of the records.
+// ExperimentState: the effect of each record, and queries.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -27,7 +27,8 @@ HYPERTUNE_INLINE void ExperimentState::apply(const record::Any& what, Seconds ti
 
 HYPERTUNE_INLINE std::vector<CheckpointInfo> ExperimentState::restorable(TrialId trial) const {
   const auto own = checkpoints(trial);
-  // One that is ahead of the reports would leave out those between: earlier versions recorded such, and died.
+  // Restoring from a checkpoint ahead of the last report would skip the reports in between. Earlier versions recorded
+  // such checkpoints if they died at the wrong moment.
   const auto reported = [steps = trials_[trial].steps](const CheckpointInfo& c) { return c.steps <= steps; };
   const auto found = takeovers_.find(trial);
   std::vector<CheckpointInfo> list, before;
@@ -163,7 +164,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialReported& r) {
     }
     last_losses_[r.trial] = *losses;
     auto& recent = recent_losses_[r.trial];
-    while (!recent.empty() && recent.back().first >= done) recent.pop_back();  // of a past that it has left
+    while (!recent.empty() && recent.back().first >= done) recent.pop_back();  // of steps that it now does again
     if (recent.size() == max_recent) recent.erase(recent.begin());
     recent.emplace_back(done, losses->front());
     suggestions_->observe({.kind = Observation::Kind::report,
@@ -201,8 +202,9 @@ HYPERTUNE_INLINE std::span<const double> ExperimentState::learn_constraints(cons
 HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCheckpointed& r) {
   auto& list = checkpoints_[r.trial];
   const auto later = [](const auto& a, const auto& b) { return a.steps > b.steps; };
-  // Workers of several may have left within a step: of two after as many steps the newer one has more of the next
-  // step then. Else the older one comes first: one that is found at a resumption may be of a past that was given up.
+  // The workers of a group may have stopped within a step: of two checkpoints after as many steps, the newer one then
+  // contains more of the next step, and comes first. Otherwise the older one comes first: a checkpoint that is found at
+  // a resumption may be of a history that was given up.
   const auto* place = where(r.trial);
   const bool several = place != nullptr && (place->workers() > 1 || place->generation > 0);
   list.insert(several && !takeovers_.contains(r.trial)
@@ -235,7 +237,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialExploited& r) {
 }
 
 HYPERTUNE_INLINE void ExperimentState::on(const record::CheckpointDropped& r) {
-  // Its name is free again, for one made since.
+  // The name may be used again by a later checkpoint.
   if (const auto found = takeovers_.find(r.trial); found != takeovers_.end())
     found->second.before.erase(r.checkpoint.name);
   const auto found = checkpoints_.find(r.trial);
@@ -263,9 +265,8 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::AttemptFailed& r) {
 
 HYPERTUNE_INLINE void ExperimentState::on(const record::TrialEnded& r) {
   auto& entry = trials_[r.trial];
-  // The schedule of then gave no more steps, or a stop condition of then ended it. In the eyes of the present ones,
-  // to which the reports were replayed, the trial has not ended: it goes on when there is room, or waits to be
-  // chosen.
+  // The schedule or a stop condition of an earlier session ended the trial. The present ones, to which the reports were
+  // replayed, did not: the trial goes on when there is room, or, if paused, waits to be chosen.
   if (reopens(r) && !entry.foreign && (entry.owed == Decision::proceed || entry.owed == Decision::pause)) {
     trials_.set_state(r.trial, entry.owed == Decision::pause ? TrialState::paused : TrialState::pending);
     entry.before_pause = entry.owed;
@@ -299,7 +300,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialEnded& r) {
 HYPERTUNE_INLINE bool ExperimentState::reopens(const record::TrialEnded& r) {
   if (r.at_limit) return true;
   if (r.state != TrialState::stopped || !r.cause || !r.cause->retry || ending_) return false;
-  if (auto why = check_time(now_)) ending_ = std::move(why);  // it was this that ended it, between reports
+  if (auto why = check_time(now_)) ending_ = std::move(why);  // the time limit ended it, between reports
   return !ending_;
 }
 

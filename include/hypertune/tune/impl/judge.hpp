@@ -1,4 +1,4 @@
-// The Judge: reports, ends, checkpoints, new trials.
+// The Judge: definitions.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -15,7 +15,7 @@ HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
   if (const auto* paused = std::get_if<record::TrialPaused>(&what))
     offer(paused->trial);
   else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
-    // First: one of a longer past that leads nowhere must not pass for newer than this.
+    // Before add(): a superseded checkpoint with more steps must not count as newer than this one.
     if (bases_.contains(sealed->trial)) has_saved_itself(sealed->trial);
     retention_.add(sealed->checkpoint, state_.loss_at(sealed->trial, sealed->checkpoint.steps));
   } else if (const auto* exploited = std::get_if<record::TrialExploited>(&what)) {
@@ -47,9 +47,9 @@ HYPERTUNE_INLINE void Judge::release(Pins& pins, TrialId trial) {
   if (const auto node = pins.extract(trial)) retention_.unpin(node.mapped());
 }
 
-// A trial that has paused is judged by what it reported there, and until its next pause it gives what it had saved by
-// then to who takes it over: not what it saves later on, with nothing to judge it by yet. When that arrives may depend
-// on the network; by the time that a trial has paused, all that it had saved has.
+// A paused trial is judged by its report at the pause. Until its next pause it therefore gives others the checkpoint
+// that it had saved by then, not a later one, which has no report to judge it by yet. Also, when a later checkpoint
+// arrives may depend on the network, while all checkpoints of before a pause have arrived by the time of the pause.
 HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
   empty_handed_.erase(trial);
   if (!state_.exploits()) return;
@@ -63,7 +63,8 @@ HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
   review_offers();
 }
 
-// One that has not been wanted may be later on, as long as it is there anyway.
+// Pins the offers that the scheduler may want and unpins the others. An unwanted offer of the last pause is kept in the
+// list, as it may be wanted later while its checkpoint still exists.
 HYPERTUNE_INLINE void Judge::review_offers() {
   for (auto of_trial = offers_.begin(); of_trial != offers_.end();) {
     auto& [trial, offers] = *of_trial;
@@ -72,7 +73,7 @@ HYPERTUNE_INLINE void Judge::review_offers() {
     std::erase_if(offers, [&](Offer& offer) {
       const bool wanted = !over && state_.may_give(donor, offer.steps, offer.last);
       if (offer.pinned && !wanted) retention_.unpin(offer.checkpoint);
-      if (!offer.pinned && wanted && !retention_.pin(offer.checkpoint)) return true;  // it is gone
+      if (!offer.pinned && wanted && !retention_.pin(offer.checkpoint)) return true;  // its checkpoint is gone
       offer.pinned = wanted;
       return !wanted && !offer.last;
     });
@@ -80,7 +81,7 @@ HYPERTUNE_INLINE void Judge::review_offers() {
   }
 }
 
-// It has saved: what it had saved before it took over another one's state leads nowhere.
+// The trial has saved a checkpoint: those that it made before it took over another trial's state are superseded.
 HYPERTUNE_INLINE void Judge::has_saved_itself(TrialId trial) {
   release(bases_, trial);
   const auto* names = state_.superseded(trial);
@@ -90,7 +91,7 @@ HYPERTUNE_INLINE void Judge::has_saved_itself(TrialId trial) {
     if (names->contains(checkpoint.name)) retention_.supersede(checkpoint);
 }
 
-// What the lists of the options are compared with. In the replay, after the record was taken over.
+// Keeps what add_known() and start_with are compared with. Called by the replay after it has applied the record.
 HYPERTUNE_INLINE void Judge::remember(const record::Any& what) {
   if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
     if (created->known) recorded_known_.push_back({.trial = created->trial});
@@ -119,8 +120,6 @@ HYPERTUNE_INLINE void Judge::make_room(Outcome& out) {
   rules_.samples = created + waiting;
 }
 
-// The answer to a trial's last report may not have been carried out. It is now, unless the trial is to report that step
-// once more: where it has saved after it, it would not, and go on.
 HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
   const auto& entry = trials()[trial];
   if (entry.owed == Decision::proceed) return false;
@@ -137,8 +136,8 @@ HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
   return true;
 }
 
-// Those that are recorded are found by what they say, wherever they stand in the list: a list that has grown, or was
-// put into another order, adds what is new.
+// Recorded results are recognised by their contents, not by their position: if the list has grown or was reordered,
+// only new results are added.
 HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outcome& out) {
   const auto same_metrics = [](const Metrics& a, const Metrics& b) {
     return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& metric) {
@@ -161,7 +160,7 @@ HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outco
     if (recorded != recorded_known_.end()) {
       recorded->listed = true;
       trial = recorded->trial;
-      if (is_final(trials()[trial].state)) continue;  // else a driver died within it
+      if (is_final(trials()[trial].state)) continue;  // otherwise a driver died while adding it
     } else {
       commit(record::TrialCreated{trial, point, result.params, true}, out);
     }
@@ -184,7 +183,7 @@ HYPERTUNE_INLINE void Judge::ask_workers(TrialId trial, int workers, bool by_use
     commit(record::WorkersAsked{trial, workers, by_user}, out);
 }
 
-// Before the report, so that who sees that knows them. Only what is new is written down.
+// Called before the report is recorded, so that readers of the report know its attributes. Only changes are recorded.
 HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
   if (attributes.empty()) return;
   Attributes all = state_.attributes(trial);
@@ -197,7 +196,8 @@ HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attr
                        trial, max_attributes, max_attribute_name));
 }
 
-// For who has called the metric otherwise; a few are enough. Whether there were new ones.
+// Remembers the names of reported metrics, for a user who has misspelt the objective; a few are enough. Returns whether
+// there were new ones.
 HYPERTUNE_INLINE bool Judge::remember_names(LiveTrial& run, const Metrics& metrics) {
   constexpr std::size_t most = 8;
   const std::size_t before = run.reported.size();
@@ -231,8 +231,8 @@ HYPERTUNE_INLINE std::string Judge::reported_instead(const LiveTrial& run) const
   return near.empty() ? text : text + detail::format("; is '{}' meant?", near);
 }
 
-// A trial of hours would else end before anybody hears of it. A metric that is merely not reported at each step is
-// likely not called like another one.
+// Warns of a misspelt metric early: otherwise the user would only be told at the end of a trial, perhaps after hours. A
+// metric that is merely not reported at every step rarely has a name similar to another one's.
 HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out) {
   if (told_misnamed_ || trials()[trial].judged || (rules_.metric_given && nearest_reported(run).empty())) return;
   told_misnamed_ = true;
@@ -254,7 +254,7 @@ HYPERTUNE_INLINE void Judge::keep(const CheckpointInfo& checkpoint, Outcome& out
   drop_superfluous(out);
 }
 
-// What the retention lets go is recorded now and deleted when the record is durable.
+// Checkpoints that the retention releases are recorded as dropped now, and deleted once that record is durable.
 HYPERTUNE_INLINE void Judge::drop_superfluous(Outcome& out) {
   for (const auto& checkpoint : retention_.take_dropped()) {
     const auto held = state_.checkpoints(checkpoint.trial);
@@ -276,8 +276,8 @@ HYPERTUNE_INLINE std::string Judge::note(TrialId trial, const Attributes& attrib
   return std::move(line);
 }
 
-// Where the donor has nothing to give, the trial goes on as it was: a checkpoint that could not be written must not end
-// an experiment.
+// If the donor has no checkpoint, the trial goes on from its own state: a failed checkpoint must not end the
+// experiment.
 HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
   const auto& entry = trials()[choice.trial];
   if (!trials().contains(choice.donor))
@@ -306,7 +306,8 @@ HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
   drop_superfluous(out);
 }
 
-// What has nothing to wait for must not wait: nobody would ask again, and the experiment would pass for done.
+// A searcher or scheduler must not wait if nothing runs: it would never be asked again, and the experiment would seem
+// to be finished.
 HYPERTUNE_INLINE void Judge::require_progress() const {
   if (!more_trials()) return;
   const bool none = trials().size() == state_.known();
@@ -365,7 +366,7 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
     if (new_names) note_misnamed(e.trial, run, out);
   }
   if (e.checkpoint) keep(*e.checkpoint, out);
-  if (restored) drop_superfluous(out);  // what was held back for the restore alone
+  if (restored) drop_superfluous(out);  // checkpoints that were only pinned for the restore
 }
 
 HYPERTUNE_INLINE std::vector<CheckpointInfo> Judge::hold(TrialId trial) {

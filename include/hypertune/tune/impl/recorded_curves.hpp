@@ -1,4 +1,4 @@
-// How the curves of an experiment are read.
+// RecordedCurves: reads the curves of an experiment.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -22,7 +22,7 @@ class RecordedCurves::Reader {
   explicit Reader(RecordedCurves& curves) : curves_(curves) {}
 
   void operator()(const Record& record) {
-    // The time between two drivers counts for nothing.
+    // The time between two drivers does not count.
     const auto* start = std::get_if<record::ExperimentStarted>(&record.what);
     if (start != nullptr) offset_ = last_ - record.time;
     last_ = record.time + offset_;
@@ -49,10 +49,10 @@ class RecordedCurves::Reader {
  private:
   struct Under {
     std::size_t at = 0;  // in trials_
-    Seconds since = 0;   // of its attempt's start, or of its last report
-    bool starts = true;  // no report yet of this attempt
+    Seconds since = 0;   // time of its attempt's start or of its last report
+    bool starts = true;  // this attempt has not reported yet
     bool repeats = false;
-    std::vector<bool> first = {};  // of each report: it was an attempt's first
+    std::vector<bool> first = {};  // for each report: whether it was the first of an attempt
     std::vector<double> carried = {};
   };
 
@@ -60,10 +60,10 @@ class RecordedCurves::Reader {
     Seconds at;
     std::int64_t steps;  // of all trials
     TrialId trial;
-    std::size_t index;  // of its reports
+    std::size_t index;  // index of the report
   };
 
-  // Only the end says which trials have failed, and are never the best.
+  // Computed at the end: only then it is known which trials have failed and can never be the best.
   void find_improvements() {
     detail::BestSoFar best(curves_.objectives().front(), curves_.constraints());
     for (const auto& [at, steps, id, index] : told_) {
@@ -81,7 +81,7 @@ class RecordedCurves::Reader {
     curves_.start_ = event;
     running_.clear();
     if (!std::exchange(begun_, true)) return;
-    // What was reported is kept as the first start had it.
+    // Values are stored for the objectives and constraints of the first start.
     curves_.start_.objectives = objectives;
     curves_.start_.constraints = constraints;
   }
@@ -107,7 +107,7 @@ class RecordedCurves::Reader {
     if (!trial.steps.empty() && event.step <= trial.steps.back()) return;
     const Seconds took = last_ - std::exchange(under->since, last_);
     const bool first = std::exchange(under->starts, false);
-    // Of what an attempt does again, and of simulated attempts' beginnings, nobody knows how long it took.
+    // The duration is unknown for repeated steps, and for steps that took no time (starts of simulated attempts).
     const bool known = took > 0 && !std::exchange(under->repeats, false);
     steps_ += event.step - (trial.steps.empty() ? -1 : trial.steps.back());
     trial.steps.push_back(event.step);
@@ -151,7 +151,7 @@ class RecordedCurves::Reader {
     return found == under_.end() ? nullptr : &found->second;
   }
 
-  // A bounded metric that a report lacks has its last value.
+  // A bounded metric that a report lacks keeps its last value.
   void add_values(Under& under, RecordedTrial& trial, const Metrics& metrics) const {
     const auto value = [&](const std::string& name) {
       const double* found = find_metric(metrics, name);
@@ -166,7 +166,7 @@ class RecordedCurves::Reader {
     }
   }
 
-  // How long an attempt's start took shows where its first report took longer than the others.
+  // The startup time of an attempt is estimated by how much longer its first report took than the others.
   void fill(const RecordedTrial& trial) {
     const auto& first = under_.at(trial.trial).first;
     std::vector<double> others;

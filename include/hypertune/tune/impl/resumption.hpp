@@ -1,4 +1,4 @@
-// How what was not given is found in the record.
+// Takes options that were not given from the record.
 #pragma once
 
 #include <hypertune/record/journal_reader.hpp>
@@ -18,7 +18,7 @@ HYPERTUNE_INLINE Options with_recorded(Options options, const SearchSpace& space
   std::optional<record::ExperimentStarted> last;
   try {
     last = JournalReader(directory).last_start();
-  } catch (const Error&) { return options; }  // who opens it to write says what is wrong with it
+  } catch (const Error&) { return options; }  // opening it for writing later says what is wrong
   if (!last) return options;
   if (!options.name.given()) options.name = last->name;
   if (!options.samples.given()) options.samples = last->samples / trials_per_sample(space, options.search);

@@ -1,4 +1,4 @@
-// The judges of stop conditions: definitions.
+// The evaluation of stop conditions: definitions.
 #pragma once
 
 #include <hypertune/tune/stop_judge.hpp>

@@ -1,4 +1,4 @@
-// How a Study keeps its experiment.
+// Study: definitions.
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
@@ -38,7 +38,7 @@ class ErasedStudy::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    control_.reset();  // nobody asks any more
+    control_.reset();  // no more requests
     try {
       const std::lock_guard guard(mutex_);
       Outcome out;
@@ -54,14 +54,14 @@ class ErasedStudy::State {
     give_up_silent();
     for (;;) {
       if (auto asked = try_ask()) return std::move(*asked);
-      suggestions.work();  // beside report() and tell()
+      suggestions.work();  // concurrently with report() and tell()
     }
   }
   void require_sound() { experiment_.journal().require_sound(); }
   bool exhausted() const {
     const std::lock_guard guard(mutex_);
     const auto& controller = experiment_.controller();
-    const bool comes_back = options_.max_failures > 0 && !out_.empty();  // what is out may fail
+    const bool comes_back = options_.max_failures > 0 && !out_.empty();  // trials that are out may fail
     return (controller.exhausted() && !comes_back) || controller.why_ended() || controller.finished() ||
            controller.interrupted();
   }
@@ -81,7 +81,7 @@ class ErasedStudy::State {
     Outcome out;
     const Attempt attempt = experiment_.controller().attempt(trial);
     handle(Reported{trial, attempt, std::move(report), std::nullopt}, out);
-    // What was to end since its last report hears of it now.
+    // A trial that was told to stop since its last report learns of it now.
     Decision decision = stopped_.erase(trial) > 0 ? Decision::stop : Decision::proceed;
     for (const auto& command : out.commands) {
       if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && pause->trial == trial)
@@ -94,7 +94,7 @@ class ErasedStudy::State {
       handle(Stopped{trial, attempt}, out);
       const TrialState state = experiment_.controller().state().trials()[trial].state;
       if (state == TrialState::completed) decision = Decision::complete;
-      if (!is_final(state)) decision = Decision::pause;  // the whole is being left
+      if (!is_final(state)) decision = Decision::pause;  // the study is being stopped
     }
     experiment_.journal().flush();
     return decision;
@@ -137,7 +137,7 @@ class ErasedStudy::State {
     experiment_.journal().flush();
   }
 
-  /// `trial` -1: of the study.
+  /// `trial` -1: the study.
   void note(TrialId trial, const Attributes& attributes) {
     const std::lock_guard guard(mutex_);
     Outcome out;
@@ -161,7 +161,7 @@ class ErasedStudy::State {
   const std::filesystem::path& directory() const { return experiment_.directory(); }
 
  private:
-  // The searcher learns what it is told after the call that told it, unless it is being asked.
+  // At the end of a call: tells the searcher the new observations, unless another thread is asking it.
   struct Teaching {
     State& self;
     ~Teaching() {
@@ -169,8 +169,8 @@ class ErasedStudy::State {
         self.experiment_.controller().suggestions().work();
     }
   };
-  // For a person elsewhere, on the thread of the pipe. Of the caller's trials none can be ended from here: each hears
-  // of it at its next report.
+  // Carries out a request from another terminal. Called on the pipe's thread. It cannot end the caller's trials; each
+  // learns of its end at its next report.
   ControlAnswer carry_out(const ControlRequest& request) {
     using Kind = ControlRequest::Kind;
     std::unique_lock guard(mutex_);
@@ -192,7 +192,7 @@ class ErasedStudy::State {
     return answer;
   }
 
-  // nullopt: the searcher has to be asked; an empty answer: there is no trial.
+  // nullopt: the searcher has to compute a suggestion first. An empty inner value: there is no trial.
   std::optional<std::optional<Ask>> try_ask() {
     const std::lock_guard guard(mutex_);
     Outcome out;
@@ -210,7 +210,7 @@ class ErasedStudy::State {
     experiment_.journal().flush();
     return asked;
   }
-  // Never before what the record ends with, wherever the clock of the machine was set in between.
+  // Never earlier than the last recorded time, even if the machine's clock was set back.
   Seconds now() const { return run_clock() + ahead_; }
   static ExecutorFacts facts() {
     ExecutorFacts facts;
@@ -220,8 +220,9 @@ class ErasedStudy::State {
     facts.manual = true;
     return facts;
   }
-  // A step at or before the last would teach nothing and be lost without a word. The last one again, as it was, is a
-  // request whose answer did not arrive. Who was given a trial anew may do steps again that it did before.
+  // A step at or before the last one would be dropped silently, so it is an error. The same report as the last one is
+  // accepted: the answer to it may have been lost. After ask() has handed out a trial again, earlier steps may be
+  // repeated.
   void require_new_step(TrialId trial, const Report& report) {
     Given& given = out_[trial];
     const int step = report.step.value_or(given.next_step);
@@ -248,8 +249,8 @@ class ErasedStudy::State {
     out_.erase(trial);
     handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
   }
-  // Of those who run the trials nothing is known but what they say. Looked at when somebody asks: before that nobody
-  // would get what has become free.
+  // Fails trials that were not mentioned for hang_limit; nothing else is known about the callers. Checked in ask(),
+  // because nobody could get a free trial before that.
   void give_up_silent() {
     if (options_.hang_limit <= 0) return;
     const std::lock_guard guard(mutex_);
@@ -261,12 +262,12 @@ class ErasedStudy::State {
       fail_out(trial, detail::format("not heard of for {:g} s", options_.hang_limit), out);
   }
   void handle(Event event, Outcome& out) {
-    const Seconds now = this->now();  // of the decisions and of their record: a replay finds the same
+    const Seconds now = this->now();  // one time for the decisions and their records, so that a replay uses the same
     experiment_.controller().handle(std::move(event), now, out);
     follow_stops(out);
     experiment_.write(out, now);
   }
-  // Trials that are to end, for whatever reason: each hears of it at its next report.
+  // Notes the trials that are to end, for whatever reason: each learns of it at its next report.
   void follow_stops(const Outcome& out) {
     for (const auto& command : out.commands)
       if (const auto* stop = std::get_if<Stop>(&command)) stopped_.insert(stop->trial);
@@ -279,23 +280,23 @@ class ErasedStudy::State {
            to_string(trials[trial].state));
   }
 
-  // A trial that the caller has.
+  // A trial that is out: the caller runs it.
   struct Given {
     int next_step = 0;
-    Seconds heard = 0;                            // when the caller last spoke of it
-    std::optional<std::pair<int, Metrics>> last;  // what was reported since it was given out
+    Seconds heard = 0;                            // time of the last call about it
+    std::optional<std::pair<int, Metrics>> last;  // last step and metrics reported since it was handed out
   };
 
   Options options_;
-  std::shared_ptr<void> page_;  // follows the folder until the end is recorded
-  std::mutex asking_;           // one suggestion after the other: each has to know of the one before
+  std::shared_ptr<void> page_;  // shows the folder until the end is recorded
+  std::mutex asking_;           // one suggestion at a time: each must take the one before into account
   mutable std::mutex mutex_;
   Experiment experiment_;
-  Seconds ahead_ = 0;          // of the clock
-  std::set<TrialId> stopped_;  // and their callers have not heard of it yet
+  Seconds ahead_ = 0;          // added to the clock
+  std::set<TrialId> stopped_;  // told to stop; their callers do not know yet
   std::map<TrialId, Given> out_;
   std::function<void()> leave_;
-  bool left_ = false;                   // a person wanted it so, before all was done
+  bool left_ = false;                   // stopped by the user before everything was done
   std::optional<ControlPipe> control_;  // last: its thread uses the others
 };
 

@@ -1,4 +1,4 @@
-// How the searcher's work is left to another thread.
+// Suggestions: definitions.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -47,8 +47,8 @@ HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
   if (news_.size() == max_news) work_.notify_one();
 }
 
-// A point may be behind by what came while it was computed: the slot that waits for it would gain nothing by waiting
-// once more. That there is none must not be: nobody would ask again.
+// A point may miss observations that came while it was computed: computing it again would only delay the waiting slot.
+// An answer to wait must be up to date, because otherwise nobody might ask again.
 HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
   switch (answer.suggestion.kind) {
     case Suggestion::Kind::point: return !answer.offered || answer.told == told_;
@@ -143,7 +143,7 @@ HYPERTUNE_INLINE void Suggestions::not_wanted() {
 }
 
 HYPERTUNE_INLINE void Suggestions::close() {
-  stop_.request_stop();  // runs callbacks of searchers
+  stop_.request_stop();  // runs stop callbacks of searchers, so not under the mutex
   const std::lock_guard guard(mutex_);
   work_.notify_all();
 }

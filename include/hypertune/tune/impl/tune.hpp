@@ -1,4 +1,4 @@
-// How resume() finds what there is.
+// Definitions for resume().
 #pragma once
 
 #include <hypertune/record/journal_reader.hpp>

@@ -1,4 +1,4 @@
-// How the Tuner takes events in and hands commands out.
+// The Tuner: processes events and sends commands.
 #pragma once
 
 #include <hypertune/tune/control.hpp>
@@ -26,9 +26,9 @@
 
 namespace hypertune::inline v0 {
 
-/// The executor's events enter the strand, a mutex, on whatever thread they come; the Controller decides; the records
-/// go to the Journal; the commands go back to the executor before the event's call returns. So a worker that reports
-/// usually has its answer without waiting for any other thread.
+/// The executor's events enter the strand (a mutex) on the thread that delivers them. The Controller decides, the
+/// records go to the Journal, and the commands go back to the executor before the event's call returns. So a worker
+/// that reports usually gets its answer without waiting for another thread.
 class Tuner::State {
  public:
   State(SearchSpace space, std::shared_ptr<const Program> program, Options options)
@@ -37,7 +37,7 @@ class Tuner::State {
   State& operator=(const State&) = delete;
 
   Results run();
-  std::thread thread;  // of start()
+  std::thread thread;  // started by start()
 
   void stop() {
     interrupts_.request(1);
@@ -65,7 +65,7 @@ class Tuner::State {
   void attend(Seconds now);
   Seconds next_wake(Seconds now);
   Workload workload() const;
-  // What is recorded. Never before what the record ends with, wherever the clock of the machine was set since.
+  // The time to put into records. Never earlier than the last recorded time, even if the machine's clock was set back.
   Seconds now() const { return options_.executor.now() + ahead_; }
   void wake() {
     if (!running_.load(std::memory_order_acquire)) return;
@@ -95,16 +95,16 @@ class Tuner::State {
   SearchSpace space_;
   std::filesystem::path directory_;
 
-  // The strand: what it guards is touched by the thread that holds it.
+  // The strand. What it guards is only used by the thread that holds it.
   std::mutex strand_;
   std::atomic<std::thread::id> holder_{};
-  std::deque<Event> inbox_;  // events raised within a command of the same thread
+  std::deque<Event> inbox_;  // events raised by a command on the thread that holds the strand
   Outcome out_;
   std::optional<OrderedGate> gate_;
   std::exception_ptr error_;
   std::atomic<bool> started_{false}, over_{false}, running_{false};
 
-  // What a person asks for from elsewhere is done on the thread of run(), between its waits.
+  // Requests from another terminal are carried out on the thread of run(), between its waits.
   struct Asked {
     const ControlRequest* request;
     std::optional<ControlAnswer> answer = {};
@@ -115,20 +115,20 @@ class Tuner::State {
   bool stirred_ = false, closed_ = false;
   std::atomic<bool> at_rest_{false};
 
-  std::thread asker_;  // where a searcher thinks, unless that is cheap or all is to be decided in order
+  std::thread asker_;  // computes suggestions, unless they are cheap or the run is ordered
 
   Interrupts interrupts_;
-  Seconds ahead_ = 0;  // of the executor's clock, set once before anything is decided
+  Seconds ahead_ = 0;  // added to the executor's clock; set once, before the first decision
   std::optional<Seconds> interrupted_at_;
   bool hurried_ = false;
-  std::optional<Seconds> leave_by_;  // once the user wants to leave now
-  bool left_behind_ = false;         // trials that had not ended by then
+  std::optional<Seconds> leave_by_;  // when to abandon trials; set once the user wants to leave now
+  bool left_behind_ = false;         // trials were abandoned at leave_by_
   static constexpr Seconds leave_time = 1;
 
-  std::unique_ptr<Experiment> experiment_;  // of the strand. Last, as its Journal's thread wakes what is above
+  std::unique_ptr<Experiment> experiment_;  // guarded by strand_. Last: its Journal's thread uses members above
 };
 
-// Decides, then takes the events that came of it. Nothing is decided once the experiment is over.
+// Calls `decide`, then processes the events that it raised. Does nothing once the experiment is over.
 template <class Decide>
 void Tuner::State::on_strand(Decide&& decide) {
   const std::lock_guard guard(strand_);
@@ -174,7 +174,7 @@ HYPERTUNE_INLINE void Tuner::State::process(Event event) {
   }
 }
 
-// The events whose turn it is.
+// Processes all events whose turn it is.
 HYPERTUNE_INLINE void Tuner::State::take_turns(Seconds now) {
   while (auto next = gate_->next()) {
     experiment_->controller().handle(std::move(*next), now, out_);
@@ -182,13 +182,13 @@ HYPERTUNE_INLINE void Tuner::State::take_turns(Seconds now) {
   }
 }
 
-// `now` is the time at which the decisions were made: a replay must find the same one.
+// `now` is the time at which the decisions were made; a replay must use the same time.
 HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
   if (options_.executor.elastic())
     for (const auto& what : out.records)
       if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.trial_ended(ended->trial);
   const auto& controller = experiment_->controller();
-  std::vector<TrialId> ended;  // attempts of these
+  std::vector<TrialId> ended;  // trials whose attempt has ended
   if (gate_)
     for (const auto& what : out.records) {
       if (const auto* paused = std::get_if<record::TrialPaused>(&what)) gate_->paused(paused->trial);
@@ -196,7 +196,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
       if (const auto* over = std::get_if<record::TrialEnded>(&what)) ended.push_back(over->trial);
     }
   experiment_->write(out, now);
-  // Moved out first: a command may raise events at once, which wait in the inbox, but never change this list.
+  // A command may raise events at once. These wait in the inbox and do not change this list.
   for (auto& command : out.commands) {
     if (gate_) {
       if (const auto* go = std::get_if<Launch>(&command))
@@ -214,12 +214,12 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
     for (const TrialId trial : ended)
       if (!controller.holds_slot(trial)) gate_->left(trial);
     gate_->after_event();
-    if (!out.held.empty()) wake();  // whoever waits for events has another deadline now
+    if (!out.held.empty()) wake();  // the deadline of the wait for events has changed
   }
   out.held.clear();
 }
 
-// Called between waits, on the thread of run().
+// Handles interruptions and timeouts. Called on the thread of run(), between its waits.
 HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
   on_strand([&] {
     experiment_->journal().require_sound();
@@ -249,11 +249,12 @@ HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
       controller.tick(now, out_);
     }
     carry_out(out_, now);
-    if (gate_ && !controller.finished()) take_turns(now);  // of those that waited for a host that is given up
+    if (gate_ && !controller.finished()) take_turns(now);  // events of trials whose host was given up
   });
 }
 
-// Reports are answered while the searcher computes: its answer comes back to the strand like an event.
+// Starts the searcher's thread, so that reports are answered while the searcher computes. Its answer enters the strand
+// like an event.
 HYPERTUNE_INLINE void Tuner::State::start_asking() {
   if (options_.ordered || options_.executor.synchronous()) return;
   auto& suggestions = experiment_->controller().suggestions();
@@ -272,7 +273,7 @@ HYPERTUNE_INLINE void Tuner::State::start_asking() {
   });
 }
 
-// On the thread of the pipe.
+// Handles a request. Called on the pipe's thread.
 HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& request) {
   using Kind = ControlRequest::Kind;
   const bool leaves = request.kind == Kind::leave || request.kind == Kind::leave_now;
@@ -289,7 +290,7 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& reque
   wake();
   guard.lock();
   const auto answered = [&] { return asked.answer.has_value(); };
-  // A trial may run on the thread that is to do it. Whoever asks to leave must not wait behind this one.
+  // The thread of run() may be busy with a trial. A request to leave must not have to wait behind this one.
   constexpr std::chrono::seconds patience(10);
   if (!asked_.wait_for(guard, patience, answered) && std::erase(requests_, &asked) > 0)
     return {false, "nothing was done: the driver is busy with a step of a trial; ask again when it has reported"};
@@ -329,9 +330,9 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& req
   return answer;
 }
 
-// Nothing runs, because a person wants it so: an executor has nothing to wait for.
+// Waits while nothing runs because the user has paused it: the executor has nothing to wait for.
 HYPERTUNE_INLINE void Tuner::State::rest() {
-  at_rest_ = true;  // from now on, a launch stirs it
+  at_rest_ = true;  // from now on a launch ends the wait
   if (rests()) {
     const Seconds now = this->now();
     const Seconds until = next_wake(now);
@@ -341,7 +342,7 @@ HYPERTUNE_INLINE void Tuner::State::rest() {
   at_rest_ = false;
 }
 
-// All is decided and recorded by now; a searcher that takes long keeps nothing but this thread.
+// Everything is decided and recorded by now: a slow searcher delays only this thread.
 HYPERTUNE_INLINE void Tuner::State::stop_asking() {
   if (!asker_.joinable()) return;
   over_.store(true, std::memory_order_release);
@@ -352,7 +353,7 @@ HYPERTUNE_INLINE void Tuner::State::stop_asking() {
   asker_.join();
 }
 
-// When attend() has something to do though no event comes.
+// When attend() has something to do even if no event comes.
 HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
   Seconds wake = now + 3600;
   const std::lock_guard guard(strand_);
@@ -413,7 +414,8 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   facts.survivors = executor.simulated();
   facts.startup = executor.startup();
   facts.gangs = executor.gangs();
-  // Where a run is to be the same each time only virtual time is; that of trials in the caller's thread is not.
+  // Ordered runs and synchronous executors are reproducible, so their decisions must not depend on durations. Simulated
+  // time is reproducible itself.
   facts.timed = executor.simulated() || !(options_.ordered || executor.synchronous());
   Experiment::require_possible(options_, facts);
   const detail::FreshFolder folder(directory_);
@@ -424,7 +426,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   start.hang_limit = options_.hang_limit;
   start.log_limit = options_.log_limit;
   start.network = options_.group.network;
-  // Before any thread of ours exists: an executor may fork here.
+  // Before this process starts any thread of its own: the executor may fork here.
   executor.start(std::move(start));
   struct Shutdown {
     AnyExecutor& executor;
@@ -434,10 +436,10 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
 
   std::shared_ptr<void> page;
   try {
-    // Has threads, and may find its port taken: after the forks, before anything is recorded.
+    // The dashboard starts threads, and its port may be taken: so after the forks and before anything is recorded.
     if (options_.dashboard) page = options_.dashboard(directory_);
     experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
-  } catch (...) {  // say, a warm start from what is no experiment: it was never begun
+  } catch (...) {  // for example a warm start from a folder without an experiment
     folder.remove_empty();
     throw;
   }
@@ -451,14 +453,15 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); },
                     options_.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
 
-  experiment_->journal().on_error([this](const Error&) { wake(); });  // attend() throws it
+  experiment_->journal().on_error([this](const Error&) { wake(); });  // attend() throws the error
   running_.store(true, std::memory_order_release);
   struct AskingEnd {
     State& self;
     ~AskingEnd() { self.stop_asking(); }
   } const asking_end{*this};
   start_asking();
-  // Before any trial begins: who sees one can ask for something. A simulation has its own time, in which nobody can.
+  // Before any trial begins, so that requests work as soon as a trial is seen. Not in a simulation, whose time is not
+  // the user's.
   std::optional<ControlPipe> control;
   if (!executor.simulated())
     control.emplace(directory_, [this](const ControlRequest& request) { return this->control(request); });
@@ -480,7 +483,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     experiment_->begin(options_, now, out_);
     carry_out(out_, now);
     if (!gate_) return;
-    for (const TrialId trial : gate_->awaited())  // for which there is no room now, or which have ended
+    for (const TrialId trial : gate_->awaited())  // no room for them now, or they have ended
       if (!experiment_->controller().holds_slot(trial)) gate_->left(trial);
   });
   while (!over_.load(std::memory_order_acquire)) {
@@ -490,7 +493,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
       else
         executor.wait(next_wake(now()) - ahead_);
       attend_to_requests();
-    } catch (...) {  // it cannot go on
+    } catch (...) {  // the run cannot go on
       on_strand([error = std::current_exception()] { std::rethrow_exception(error); });
     }
     attend(now());
@@ -501,7 +504,8 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     const auto& controller = experiment_->controller();
     experiment_->end(now(), controller.interrupted(), controller.why_ended().value_or(""));
   };
-  // Where threads are left behind, shutdown() may wait for them until the user's patience is over: the end comes first.
+  // If trials were abandoned, shutdown() may wait for their threads for long, and the user may kill the process: so
+  // record the end first.
   const bool end_first = left_behind_ && !error_;
   if (end_first) end();
   shutdown.reset();  // no event comes after this
@@ -509,8 +513,8 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   stop_asking();
   if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_rest();
   if (error_) {
-    // Where the experiment's folder was moved or removed, any file in it can be the first to fail. The Journal knows
-    // why.
+    // If the experiment's folder was moved or removed, any file in it may be the first to fail. The Journal knows the
+    // cause.
     if (error_code_of(error_) == Errc::io) {
       try {
         experiment_->journal().require_in_place();

@@ -1,4 +1,4 @@
-// How recorded curves are played again.
+// what_if(): replays recorded curves on the simulated executor.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -27,9 +27,9 @@ namespace hypertune::inline v0 {
 
 namespace detail::what_if {
 
-inline constexpr const char* parameter = "recorded";  // a configuration is a trial's place among those recorded
+inline constexpr const char* parameter = "recorded";  // the only parameter: the index of a recorded trial
 
-/// Proposes one recorded trial after the other.
+/// A searcher that proposes one recorded trial after the other.
 struct Proposals {
   static constexpr bool cheap = true;
   static constexpr bool multi_objective = true;
@@ -48,7 +48,7 @@ struct Proposals {
   std::string name() const { return "as recorded"; }
 };
 
-/// The curves as a program, and what was asked for beyond them.
+/// The curves as a program. Counts the steps beyond the curves.
 class Played {
  public:
   /// `limit`: see CurveBeyond.
@@ -59,14 +59,14 @@ class Played {
     return curves_.trials()[static_cast<std::size_t>(params.get<std::int64_t>(parameter))];
   }
 
-  // The report after `done` steps; nullopt: the program ends.
+  // The next report after `done` steps; nullopt: the program ends.
   std::optional<Report> report(const RecordedTrial& trial, int done) {
     const auto next = std::lower_bound(trial.steps.begin(), trial.steps.end(), done);
     if (next != trial.steps.end()) {
       const auto index = static_cast<std::size_t>(next - trial.steps.begin());
       return named(curves_.report(trial, index), *next);
     }
-    // It failed for good there, whatever was tried before.
+    // The recorded trial failed for good here.
     if (trial.end == RecordedTrial::End::failed) throw TrialFailure({.text = trial.cause, .retry = false});
     if (trial.end == RecordedTrial::End::by_itself) return std::nullopt;
     const auto step = curve_beyond_.next_step(trial, done - 1);
@@ -98,7 +98,7 @@ class Played {
 
  private:
   struct Outside {
-    int last = -1;  // the furthest step
+    int last = -1;  // the furthest step beyond the curve
     std::int64_t uncompared = 0;
   };
 
@@ -142,7 +142,7 @@ class PlayedProgram final : public Program {
   std::shared_ptr<Played> played_;
 };
 
-/// Follows the simulated experiment.
+/// A callback that collects the results of the simulated experiment.
 class Follower {
  public:
   Follower(const RecordedCurves& curves, PlayedAgain& played)
@@ -232,7 +232,7 @@ HYPERTUNE_INLINE WhatIfResult what_if(const RecordedCurves& curves, const WhatIf
   result.workers = change.workers > 0 ? change.workers : std::max(1, curves.most_at_once());
   result.stands_still = detail::what_if::play(curves, change, result.workers, Beyond::stands_still);
   result.usual = result.best = result.stands_still;
-  // What nobody asked for beyond the record would be the same under any assumption.
+  // If no trial went beyond its record, all assumptions give the same result.
   if (result.stands_still.unknown_steps == 0) return result;
   result.usual = detail::what_if::play(curves, change, result.workers, Beyond::usual);
   result.best = detail::what_if::play(curves, change, result.workers, Beyond::best);
