@@ -1,4 +1,4 @@
-// How many workers a trial runs on, and the allocation that its attempt holds: a slot for each of them.
+// Workers: how many workers a trial has. Allocation: the slots of an attempt, one per worker.
 #pragma once
 
 #include <hypertune/detail/network_text.hpp>
@@ -31,15 +31,15 @@ constexpr const char* to_string(Strategy strategy) {
   return "unknown";
 }
 
-/// How many workers a trial runs on: `{4}`, or `{.min = 2, .max = 8}` of one whose number may change while it runs. The
-/// resources of a trial are those of each worker.
+/// How many workers a trial has: `{4}`, or `{.min = 2, .max = 8}` if the number may change while it runs. The resources
+/// of a trial are those of each worker.
 struct Workers {
   int min = 1;
   int max = min;
   Strategy strategy = Strategy::pack;
   bool several() const { return max > 1; }
   bool elastic() const { return min < max; }
-  /// Error of kind `usage` that says what makes no sense.
+  /// Throws an Error of kind `usage` if the numbers are invalid.
   void require_sound() const {
     if (min < 1) fail(Errc::usage, ".workers: a trial needs at least one worker, not {}", min);
     if (max < min) fail(Errc::usage, ".workers: at most {}, but at least {}: max must be min or more", max, min);
@@ -49,24 +49,26 @@ struct Workers {
 
 /// How the workers of a trial find each other.
 struct GroupOptions {
-  /// By which hosts reach each other, as "10.1.0.0/16": a worker of a trial on several hosts takes its address in it.
+  /// The network through which hosts reach each other, as "10.1.0.0/16": workers of a trial on several hosts use their
+  /// addresses in it.
   std::string network = {};
-  /// Workers of one trial connect to each other as they begin, as those of commands do: while no network is named, all
-  /// are on one host.
+  /// The workers of a trial connect to each other as they start, as external commands do: if no network is named, all
+  /// of them must be on one host.
   bool required = false;
-  /// Error of kind `usage`. Whether hosts have such addresses is found out where workers are placed.
+  /// Throws an Error of kind `usage` if `network` is invalid. Whether hosts have such addresses is checked when workers
+  /// are placed.
   void require_sound() const {
     if (!network.empty() && !detail::parse_network(network))
       fail(Errc::usage, ".group.network '{}' is no network: write one as 10.1.0.0/16", network);
   }
 };
 
-/// What an attempt of a trial holds: a slot for each of its workers, by rank. All of them were placed together. A
-/// change of them is a new generation of the same attempt.
+/// The slots of an attempt: one for each worker, by rank. All were placed together. A change of the workers is a new
+/// generation of the same attempt.
 struct Allocation {
   std::uint32_t generation = 0;
-  Slot lead = {};                 ///< of rank 0, which alone reports
-  std::vector<Slot> others = {};  ///< of ranks 1, 2, …: apart, so that a trial of one worker needs no memory for it
+  Slot lead = {};                 ///< of rank 0, the only one that reports
+  std::vector<Slot> others = {};  ///< of ranks 1, 2, …; separate, so that a trial of one worker needs no heap memory
 
   int workers() const { return static_cast<int>(others.size()) + 1; }
   const Slot& operator[](int rank) const { return rank == 0 ? lead : others.at(static_cast<std::size_t>(rank) - 1); }

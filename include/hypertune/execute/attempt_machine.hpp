@@ -1,4 +1,4 @@
-// AttemptMachine: what an attempt in this process does next, given the commands for it. No I/O.
+// AttemptMachine: decides what an attempt in this process does next, given its commands. No I/O.
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
@@ -9,18 +9,18 @@
 
 namespace hypertune::inline v0 {
 
-/// Threads, worker processes and the inline executor carry Launch, Continue, Pause and Stop out by it: whoever drives
-/// the attempt asks next() what to do, does it with an AttemptRun, and says how it went by reported() or ended(). Not
-/// thread-safe.
+/// Used by threads, worker processes and the inline executor to carry out Launch, Continue, Pause and Stop: the code
+/// that drives an attempt asks next() what to do, does it with an AttemptRun, and calls reported() or ended() with the
+/// outcome. Not thread-safe.
 class AttemptMachine {
  public:
   enum class Do : std::uint8_t {
-    wait,   ///< for another command
-    begin,  ///< the program, from the checkpoint that the Launch names
-    step,   ///< after a save, if `save`
+    wait,   ///< wait for another command
+    begin,  ///< begin the program, from the checkpoint of the Launch
+    step,   ///< do a step (after a save, if `save`)
     park,   ///< keep the run and wait (after a save, if `save`); if not `keep` and it can save: save and end instead
     end,    ///< stop the attempt (after a save, if `save`); it may not have begun
-    leave,  ///< of a worker process: it is not needed any more
+    leave,  ///< worker processes: exit
   };
   struct Action {
     Do what = Do::wait;
@@ -48,9 +48,9 @@ class AttemptMachine {
     return {};
   }
 
-  /// A report is about to be told: the attempt waits for its answer.
+  /// A report is about to be sent: the attempt waits for its answer.
   void reported() { phase_ = Phase::waiting; }
-  /// The attempt is over, and this is about to be told.
+  /// The attempt is over, and this is about to be sent.
   void ended() { phase_ = Phase::over; }
 
   /// Whether a report waits for its answer. Without one, an answer is ignored.
@@ -61,18 +61,18 @@ class AttemptMachine {
   void on(const Pause& c, bool keep = true) {
     if (expects_answer()) answer_ = Action{.what = Do::park, .save = c.save, .keep = keep && c.keep};
   }
-  /// At any time.
+  /// May be called at any time.
   void on(const Stop& c) { stop_ = c; }
-  /// A Launch takes the parked attempt up again.
+  /// A Launch continues the parked attempt.
   void resume() {
     phase_ = Phase::waiting;
     answer_ = Action{.what = Do::step};
   }
 
-  bool stepping() const { return phase_ == Phase::running; }  ///< or beginning: within the user's code
+  bool stepping() const { return phase_ == Phase::running; }  ///< within the user's code: stepping or beginning
   bool parked() const { return phase_ == Phase::parked; }
   bool stop_requested() const { return stop_.has_value(); }
-  bool save_requested() const { return stop_ && stop_->save; }  ///< … with a checkpoint, if there is one to be made
+  bool save_requested() const { return stop_ && stop_->save; }  ///< a stop with a checkpoint, if one can be made
 
  private:
   enum class Phase : std::uint8_t { fresh, running, waiting, parked, over };

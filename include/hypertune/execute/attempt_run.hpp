@@ -1,4 +1,4 @@
-// AttemptRun: one attempt performed in this process, whoever schedules it.
+// AttemptRun: one attempt that runs in this process, for every executor.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -18,7 +18,7 @@
 
 namespace hypertune::inline v0 {
 
-/// Tells what came of a save.
+/// Passes the result of a save to `tell`.
 template <class Tell>
 void tell_saved(SealResult result, Attempt attempt, const Tell& tell, int member = 0) {
   if (result.checkpoint)
@@ -27,17 +27,17 @@ void tell_saved(SealResult result, Attempt attempt, const Tell& tell, int member
     tell(SaveFailed{result.trial, result.steps, std::move(result.error)});
 }
 
-/// Restores, begins, steps, saves and parks an attempt, and knows how many steps are done and which of them are saved.
-/// Every executor runs its trials through this, so that they cannot differ. Used by one thread at a time, the Context's
-/// thread-safe members excepted; member functions throw what the user's code throws.
+/// Restores, begins, steps, saves and parks an attempt, and keeps track of the steps done and saved. Every executor
+/// runs its trials through this class, so that all behave the same. Not thread-safe, except for the thread-safe members
+/// of the Context. Member functions throw what the user's code throws.
 class AttemptRun {
  public:
-  /// Told of each checkpoint that could not be restored; it has been set aside by then.
+  /// Called for each checkpoint that could not be restored, after it was set aside.
   using Lost = std::function<void(const CheckpointInfo&, const std::string&)>;
 
-  /// Opens the newest sound checkpoint of `launch.restore`; no user code runs yet. Error of kind `io` where the disk
-  /// fails: it may work again later, so nothing is set aside for that. Error of kind `corrupt` where none is sound and
-  /// one must be.
+  /// Opens the newest undamaged checkpoint of `launch.restore`; no user code runs yet. Throws an Error of kind `io` if
+  /// the disk fails; nothing is set aside then, as the disk may work again later. Throws an Error of kind `corrupt` if
+  /// no checkpoint is undamaged and launch.must_restore is set.
   AttemptRun(LocalCheckpointStore& store, const std::filesystem::path& directory, const Launch& launch,
              const Lost& lost, std::uint64_t log_limit = default_log_limit, std::shared_ptr<Group> group = nullptr)
       : store_(&store),
@@ -46,8 +46,8 @@ class AttemptRun {
     saved_ = expected_ = context_->next_step();
   }
 
-  /// Begins the program. `previous`: an attempt that has ended here, whose run becomes this one's where the trainable
-  /// can be reset; its Context must live until this returns.
+  /// Begins the program. `previous`: an attempt that has ended in this process, whose run is reused if the trainable
+  /// can be reset. Its Context must live until this function returns.
   void begin(const Program& program, AttemptRun* previous = nullptr) {
     if (previous != nullptr && previous->run_ && previous->run_->reset(*context_)) {
       run_ = std::move(previous->run_);
@@ -59,9 +59,9 @@ class AttemptRun {
 
   /// How a step ended.
   struct Step {
-    std::optional<Report> report;        ///< none: the attempt is over
-    std::optional<CheckpointInfo> made;  ///< a checkpoint that the trial made by itself
-    bool stopped = false;                ///< over because the trial heeded stop_requested(), not by itself
+    std::optional<Report> report;        ///< nullopt: the attempt is over
+    std::optional<CheckpointInfo> made;  ///< a checkpoint that the trial made itself
+    bool stopped = false;                ///< the attempt is over because the trial obeyed stop_requested()
   };
   Step step() {
     Step done;
@@ -69,7 +69,7 @@ class AttemptRun {
     if (done.report && done.report->step) Report::require_step(*done.report->step);
     if (done.report) {
       const int step = done.report->step.value_or(steps());
-      // Its group tells by it who has reported what; and one that is alone may have gone back, too.
+      // A group compares its members' reports by step; and a single worker may have gone back to an earlier step.
       if (seated_ || step != expected_) done.report->step = step;
       expected_ = step + 1;
       context_->go_on_from(expected_);
@@ -83,8 +83,8 @@ class AttemptRun {
   }
 
   bool can_save() const { return run_->can_save(); }
-  /// Writes a checkpoint of the steps done into a folder aside, to be sealed by the store; nullopt where the trial
-  /// cannot save or has nothing new, and of several workers for all but rank 0.
+  /// Writes a checkpoint of the steps done into a temporary folder, to be sealed by the store. nullopt if the trial
+  /// cannot save or has nothing new, or if this is a worker other than rank 0.
   std::optional<CheckpointWriter> save() {
     if (!run_->can_save() || saved_ == steps() || !leads()) return std::nullopt;
     CheckpointWriter writer = store_->begin(context_->trial(), steps());
@@ -97,10 +97,10 @@ class AttemptRun {
     saved_ = steps();
     return writer;
   }
-  /// Of one that is told to end between two steps. Where rank 0 is gone with its report, the last commit is what
-  /// counts.
+  /// For an attempt that is told to end between two steps. Workers other than rank 0 save their last commit, for when
+  /// rank 0 was lost with its report.
   std::optional<CheckpointWriter> save_at_end() { return leads() ? save() : save_left(); }
-  /// Of an attempt that has ended within a step: the checkpoint that it has left behind.
+  /// For an attempt that has ended within a step: writes the checkpoint that it has left (Context::take_left()).
   std::optional<CheckpointWriter> save_left() {
     const auto left = context_->take_left();
     if (!left) return std::nullopt;
@@ -113,22 +113,24 @@ class AttemptRun {
     }
     return writer;
   }
-  /// To be called when the run is stopped between steps; the checkpoint that a run which cannot save() made in answer.
+  /// To be called when the run is stopped between steps. Returns the checkpoint that a run which cannot save() makes in
+  /// answer.
   std::optional<CheckpointInfo> stop_and_save() {
     if (run_->can_save()) return std::nullopt;
     auto made = run_->stop_and_save();
     if (made && made->steps == steps()) saved_ = steps();
     return made;
   }
-  /// Whether a paused run may be ended, as a checkpoint brings it back to where it is.
+  /// Whether a paused run may be ended, because it can be restored to its present step from a checkpoint.
   bool replaceable() const { return run_->can_save() || (steps() > 0 && saved_ == steps()); }
 
-  /// What the attempt failed of, where the run threw `cause`. That the checkpoint which it was to go on from vanished
-  /// before it had reported anything, and so perhaps before it had read that, is not its own doing: `lost` is told.
-  /// Of a group rank 0 alone can say so: others need not report, and once rank 0 has, the checkpoint may be dropped.
+  /// The cause of the attempt's failure, if the run threw `cause`. If the checkpoint to restore from vanished before
+  /// the attempt had reported anything, and so perhaps before it had read the checkpoint, the failure is not the
+  /// trial's: `lost` is called and a preemption returned. In a group only rank 0 can tell this: the others need not
+  /// report, and once rank 0 has reported, the checkpoint may be dropped.
   Cause blame(Cause cause, const Lost& lost) const {
     const auto& from = context_->restore();
-    std::error_code error;  // one that cannot be looked at is there
+    std::error_code error;  // a checkpoint that cannot be examined counts as existing
     if (!from || reported_ || !leads() || std::filesystem::exists(from->directory(), error) || error) return cause;
     lost(from->info(), "it vanished before it was read");
     return Cause{
@@ -136,12 +138,12 @@ class AttemptRun {
         .text = detail::format("checkpoint {} vanished before it was read: {}", from->info().name, cause.text)};
   }
 
-  /// The run stays in memory, at rest, until proceed().
+  /// Suspends the run, which stays in memory until proceed().
   void park() {
     parked_ = true;
     run_->suspend();
   }
-  /// `slot`: what it may use from now on.
+  /// Goes on after park(). `slot`: the resources to use from now on.
   void proceed(const Slot& slot) {
     if (!std::exchange(parked_, false)) return;
     context_->move_to(slot);
@@ -149,7 +151,7 @@ class AttemptRun {
   }
 
   bool parked() const { return parked_; }
-  int steps() const { return context_->steps(); }  ///< done
+  int steps() const { return context_->steps(); }  ///< steps done
   Context& context() { return *context_; }
 
  private:
@@ -168,7 +170,7 @@ class AttemptRun {
     start.log_limit = log_limit;
     start.group = std::move(group);
     start.log = log_name(key_of(launch).second);
-    // What an earlier attempt was writing when it was killed; of several workers the first one looks.
+    // Cleans up what an earlier attempt was writing when it was killed. In a group only the first member does.
     if (launch.attempt > 0 && (!launch.seat || launch.seat->member == 0)) store.recover(launch.trial);
     for (const auto& candidate : launch.restore) {
       try {
@@ -193,7 +195,7 @@ class AttemptRun {
   std::unique_ptr<TrialRun> run_;
   bool seated_ = false;
   int saved_ = 0;     // steps done at the last save
-  int expected_ = 0;  // the step that a report without a number is taken for
+  int expected_ = 0;  // the step of a report that names none
   bool parked_ = false;
   bool reported_ = false;
 };

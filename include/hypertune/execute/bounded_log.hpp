@@ -1,4 +1,4 @@
-// BoundedLog: a trial's log, of which the beginning and the end are kept when it grows beyond a limit.
+// BoundedLog: a trial's log. If it grows beyond a limit, only its beginning and its end are kept.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -28,33 +28,34 @@ namespace detail {
 
 inline constexpr std::string_view log_cut_begin = "\n[hypertune: ", log_cut_end = "]\n";
 inline constexpr std::uint64_t max_log_cut = 160;
-// What the line says while the cut is not done.
+// Texts of the marker line while a cut is in progress.
 inline constexpr std::string_view log_cut_moving = " bytes cut: goes on at ", log_cut_moved = " bytes cut: ends at ";
 
-/// What of a log's file is which part of the log. A log of a limit is kept whole up to it. Then it is its first half of
-/// the limit, a line that says how many bytes follow in the log and not in the file, and the log's end.
+/// The layout of a log's file. A log is kept whole up to its limit. Beyond that, the file has the first half of the
+/// limit, a marker line with the number of bytes left out, and the end of the log.
 ///
-/// The end is copied to behind the line, and while that lasts the line says where the end lies still; then how far the
-/// copy reaches, until the rest is cut off. So the file can be read at any moment, and also where a cut was never done.
+/// A cut copies the end to behind the marker line. Until the copy is complete, the line says where the original end is;
+/// then it says where the copy ends, until the rest is truncated. So the file can be read at any time, even if a cut
+/// was interrupted.
 struct LogParts {
-  std::uint64_t size = 0;      ///< of the file, without what is still to be cut off
-  std::uint64_t head = 0;      ///< bytes before the line
-  std::uint64_t marker = 0;    ///< from there to where the log goes on; 0: nothing was left out
-  std::uint64_t left_out = 0;  ///< bytes
-  std::uint64_t end = 0;       ///< where the copy ends of a cut that is nearly done; else 0
+  std::uint64_t size = 0;      ///< of the file, without bytes that are still to be truncated
+  std::uint64_t head = 0;      ///< bytes before the marker line
+  std::uint64_t marker = 0;    ///< bytes from there to where the log goes on; 0: nothing was left out
+  std::uint64_t left_out = 0;  ///< bytes of the log that are not in the file
+  std::uint64_t end = 0;       ///< where the copy ends, if the rest is still to be truncated; else 0
 
-  /// Of the log as it was printed.
+  /// The length of the log as it was printed.
   std::uint64_t length() const { return size - marker + left_out; }
 
-  /// Whether what lay in the file for one lies there for the other.
+  /// Whether both have the same parts of the log at the same places in the file.
   bool same_place(const LogParts& other) const {
     return head == other.head && marker == other.marker && left_out == other.left_out && end == other.end;
   }
 
-  /// Finds them in the file. Empty where that cannot be read.
+  /// Reads the layout from the file. Empty if the file cannot be read.
   static LogParts of(int file, std::uint64_t limit) {
     LogParts parts;
-    for (int tries = 0; tries < 8; ++tries) {  // the line and the size of the same moment
+    for (int tries = 0; tries < 8; ++tries) {  // until line and size are consistent
       const LineText before = line_at(file, limit);
       struct stat status{};
       if (::fstat(file, &status) != 0) return {};
@@ -116,11 +117,11 @@ struct LogParts {
 
 }  // namespace detail
 
-/// A log that is appended to. Beyond `limit` bytes (0: none) its middle is left out, and a line there says how much.
-/// The file stays the same one, so that a reader who follows it goes on. Used by one thread at a time.
+/// A log that is appended to. Beyond `limit` bytes (0: no limit) its middle is left out, and a line there says how
+/// much. The file is never replaced, so that programs that follow it can go on. Not thread-safe.
 class BoundedLog {
  public:
-  /// Error of kind `io` if the file cannot be written.
+  /// Throws an Error of kind `io` if the file cannot be opened.
   BoundedLog(std::filesystem::path path, std::uint64_t limit)
       : path_(std::move(path)),
         limit_(limit),
@@ -132,7 +133,7 @@ class BoundedLog {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// False: the disk did not take it.
+  /// False if writing failed.
   bool write(std::string_view text) {
     const std::size_t piece =
         limit_ == 0 ? text.size() : static_cast<std::size_t>(std::max<std::uint64_t>(1, limit_ / 4));
@@ -146,7 +147,7 @@ class BoundedLog {
     return good;
   }
 
-  /// Looks at the file, to which others may append. What one appends in the moment of the cut may be lost.
+  /// Cuts the file if it is too long. Other processes may append to it; what they append during a cut may be lost.
   void trim() {
     struct stat status{};
     if (::fstat(file_.get(), &status) != 0) return;
@@ -156,7 +157,7 @@ class BoundedLog {
   }
 
  private:
-  // Another descriptor, as what is written through the first one goes to the end.
+  // Opens another descriptor, because the first one can only append.
   detail::Descriptor for_cutting() const {
     struct stat status{}, same{};
     detail::Descriptor file = detail::open_at(AT_FDCWD, path_.c_str(), O_RDWR | O_NOFOLLOW);
@@ -166,7 +167,8 @@ class BoundedLog {
     return {};
   }
 
-  // Who was to do it may have been killed meanwhile: what comes now would stand behind the end that its line tells.
+  // Finishes a cut whose process was killed before it truncated the file: otherwise new output would be behind the end
+  // that the marker line states.
   void finish_cut() const {
     if (limit_ == 0 || detail::LogParts::of(path_, limit_).end == 0) return;
     const auto file = for_cutting();
@@ -200,7 +202,7 @@ class BoundedLog {
     return detail::format("{}{} bytes of this log are left out here, log_limit is {}{}", detail::log_cut_begin,
                           left_out, limit_, detail::log_cut_end);
   }
-  // The line of a cut that is not done, as long as the one that stands there in the end.
+  // The marker line of a cut in progress, as long as the final one.
   std::string line(std::uint64_t left_out, std::string_view what, std::uint64_t place) const {
     const std::size_t length = line(left_out).size() - detail::log_cut_end.size();
     std::string text = detail::format("{}{}{}{}", detail::log_cut_begin, left_out, what, place);
@@ -208,15 +210,15 @@ class BoundedLog {
     return text.append(detail::log_cut_end);
   }
 
-  // Returns the size.
+  // Truncates the file and writes the final marker line. Returns the size.
   std::uint64_t cut_off(int file, std::uint64_t left_out, std::uint64_t end) const {
     if (::ftruncate(file, static_cast<off_t>(end)) != 0) return size_;
     put_at(file, limit_ / 2, line(left_out));
     return end;
   }
 
-  // Keeps a quarter of the limit of the end, so that the next cut is a quarter away: what is moved is about as much as
-  // what is written. The end and its copy do not overlap. Returns the size.
+  // Keeps a quarter of the limit of the end, so that the next cut comes after another quarter: about as many bytes are
+  // moved as are written. The end and its copy do not overlap. Returns the size.
   std::uint64_t cut(int file) const {
     const auto parts = detail::LogParts::of(file, limit_);
     const std::uint64_t head = limit_ / 2;
@@ -226,7 +228,7 @@ class BoundedLog {
     bool good = put_at(file, head, line(left_out, detail::log_cut_moving, begin));
     std::uint64_t from = begin, to = head + line(left_out).size(), size = parts.size;
     std::vector<char> buffer(std::size_t{64} << 10U);
-    for (int look = 0; good && look < 8; ++look) {  // what came meanwhile
+    for (int look = 0; good && look < 8; ++look) {  // repeated for output that was added meanwhile
       while (good && from < size) {
         const ssize_t n =
             ::pread(file, buffer.data(), static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), size - from)),
@@ -240,12 +242,12 @@ class BoundedLog {
       if (::fstat(file, &status) != 0 || static_cast<std::uint64_t>(status.st_size) <= size) break;
       size = static_cast<std::uint64_t>(status.st_size);
     }
-    if (!good) return size;  // the line says where the end lies still
+    if (!good) return size;  // the line still points to the original end
     if (!put_at(file, head, line(left_out, detail::log_cut_moved, to))) return size;
     return cut_off(file, left_out, to);
   }
 
-  // Where the next line begins, if that is near.
+  // Where the next line begins, if it does within 1 KiB; otherwise `from`.
   static std::uint64_t after_line(int file, std::uint64_t from) {
     std::array<char, 1024> buffer{};
     const ssize_t n = ::pread(file, buffer.data(), buffer.size(), static_cast<off_t>(from));
@@ -261,16 +263,16 @@ class BoundedLog {
 
 namespace detail {
 
-/// What a log says from some place on, however it is cut meanwhile.
+/// Reads a log from some position on, even if it is cut meanwhile.
 class BoundedLogReader {
  public:
   BoundedLogReader() = default;
-  /// From the log's end, as it is now.
+  /// Starts at the present end of the log.
   BoundedLogReader(std::filesystem::path path, std::uint64_t limit) : path_(std::move(path)), limit_(limit) {
     at_ = LogParts::of(path_, limit_).length();
   }
 
-  /// What has been written since the last call, at most 32 KiB.
+  /// What was written since the last call, at most 32 KiB.
   std::string read() {
     if (!file_) file_ = open_at(AT_FDCWD, path_.c_str(), O_RDONLY | O_NOFOLLOW);
     std::string text;
@@ -287,13 +289,13 @@ class BoundedLogReader {
         }
         place = at - parts.left_out + parts.marker;
       }
-      most = std::min(most, parts.size - std::min(parts.size, place));  // behind it there may be what is to be cut off
+      most = std::min(most, parts.size - std::min(parts.size, place));  // bytes behind it may be truncated
       const std::size_t said = text.size();
       text.resize(said + most);
       const ssize_t n = ::pread(file_.get(), text.data() + said, most, static_cast<off_t>(place));
       text.resize(said + (n > 0 ? static_cast<std::size_t>(n) : 0));
       at += n > 0 ? static_cast<std::uint64_t>(n) : 0;
-      if (!LogParts::of(file_.get(), limit_).same_place(parts)) continue;  // it was cut meanwhile
+      if (!LogParts::of(file_.get(), limit_).same_place(parts)) continue;  // the log was cut meanwhile
       at_ = at;
       return text;
     }
@@ -305,7 +307,7 @@ class BoundedLogReader {
   std::filesystem::path path_;
   std::uint64_t limit_ = 0;
   Descriptor file_;
-  std::uint64_t at_ = 0;  // in the log as it was printed
+  std::uint64_t at_ = 0;  // position in the log as it was printed
 };
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// The Executor concept: commands go down, events come up, both plain values.
+// The Executor concept. Commands go to the executor and events come back; both are plain values.
 #pragma once
 
 #include <hypertune/execute/allocation.hpp>
@@ -29,43 +29,42 @@ namespace hypertune::inline v0 {
 
 // ---- Commands: from the Tuner to the executor. None of them blocks. ------------------------------------------------
 
-/// Where an attempt stands that began under an earlier driver.
+/// The state of an attempt that began under an earlier driver.
 struct UnderWay {
-  Seconds since = 0;      ///< when it began, reported, or went on after a loss of workers last
-  bool reported = false;  ///< it has reported since it began, and the answer to its last report follows
-  bool forming = false;   ///< workers were lost then, and those it has since are still to form a generation
-  Growths growths = {};   ///< workers that were to join it since it began or lost some; perhaps they have
+  Seconds since = 0;      ///< when it last began, reported, or went on after a loss of workers
+  bool reported = false;  ///< it has reported since it began; the answer to its last report follows
+  bool forming = false;   ///< workers were lost at `since`, and the present ones have not formed a generation yet
+  Growths growths = {};   ///< workers that were asked to join since it began or lost workers; they may have joined
 };
-/// What one worker of a group is launched as, by the executor that forms the group. Its numbers are of the group.
+/// A member of a group: how the executor that forms the group launches one worker.
 struct Seat {
   int member = 0;
   GroupPlace place;
 };
-/// Start an attempt, or let a parked one go on (`parked`: the executor still holds the run under this trial and
-/// attempt).
+/// Start an attempt, or continue a parked one (`parked`: the executor keeps the run of this trial and attempt).
 struct Launch {
   TrialId trial;
   Attempt attempt;
   Point point;
   Params params;
-  std::vector<CheckpointInfo> restore;  ///< candidates, newest first: the first sound one is used; none: from the start
-  Allocation allocation;                ///< several slots only for an executor that runs gangs
+  std::vector<CheckpointInfo> restore;  ///< newest first: the first undamaged one is used; none: from the start
+  Allocation allocation;                ///< several slots only if the executor supports groups (runs_gangs)
   std::uint64_t seed = 0;
   bool parked = false;
-  int next_step = 0;                       ///< expected: that of restore.front(), or of the parked run
-  std::optional<UnderWay> under_way = {};  ///< for workers that have outlived a driver
-  /// For worker processes: where `restore` has candidates and none is sound, the attempt fails instead of beginning
+  int next_step = 0;                       ///< expected next step: that of restore.front() or of the parked run
+  std::optional<UnderWay> under_way = {};  ///< set for workers that have outlived a driver
+  /// For worker processes: if `restore` has candidates and all are damaged, the attempt fails instead of beginning
   /// anew.
   bool must_restore = false;
-  bool group = false;             ///< it may have several workers, now or later
-  std::optional<Seat> seat = {};  ///< this is one of them; none: the executor is to form the group
+  bool group = false;             ///< the trial may have several workers, now or later
+  std::optional<Seat> seat = {};  ///< this is a member of a group; nullopt: the executor forms the group
 };
-/// A run of an executor's own: a trial, or one worker of its group.
+/// Key of an executor's run: the trial, and the member of its group (0 without a group).
 using RunKey = std::pair<TrialId, int>;
 inline RunKey key_of(const Launch& launch) { return {launch.trial, launch.seat ? launch.seat->member : 0}; }
-/// The file in the trial's folder that has what this worker prints.
+/// The name of the file in the trial's folder with this worker's output.
 inline std::string log_name(int member) { return member > 0 ? "worker-" + std::to_string(member) + ".log" : "log"; }
-/// The answer to a report: train the next step. `save`: write a checkpoint first (where the trial can).
+/// The answer to a report: train the next step. `save`: write a checkpoint first, if the trial can.
 struct Continue {
   TrialId trial;
   Attempt attempt;
@@ -73,17 +72,17 @@ struct Continue {
   int member = 0;  ///< of a group, as its executor numbers them; so in all that follows
 };
 /// The answer to a report: keep the run's state and free its slot. Answered by Paused. An executor that cannot keep a
-/// run in memory saves a checkpoint and ends the process. `save`: write a checkpoint as well, where the trial can.
+/// run in memory saves a checkpoint and ends the run. `save`: write a checkpoint as well, if the trial can.
 struct Pause {
   TrialId trial;
   Attempt attempt;
   bool save = false;
   int member = 0;    ///< of a group, as its executor numbers them; so in all that follows
-  bool keep = true;  ///< false: it is not to stay in memory where a checkpoint brings it back to where it is
+  bool keep = true;  ///< false: do not keep it in memory if a checkpoint can restore it
 };
 /// End the attempt, at any time: between steps at once, within a step as soon as the executor can. Answered by Stopped.
-/// `save`: write a checkpoint first if the run is between steps. Also drops a parked run; that is not answered, as its
-/// slot is free already.
+/// `save`: write a checkpoint first if the run is between steps. Also drops a parked run; this is not answered, because
+/// its slot is free already.
 struct Stop {
   TrialId trial;
   Attempt attempt;
@@ -91,45 +90,46 @@ struct Stop {
   int member = 0;  ///< of a group, as its executor numbers them; so in all that follows
 };
 
-/// The attempt goes on with other workers: a new generation. Given before the answer to a report, or after MemberLost.
-/// Answered by Resized; slots that are not in it are free then. Only for an executor that runs gangs.
+/// The attempt goes on with other workers: a new generation. Sent before the answer to a report, or after MemberLost.
+/// Answered by Resized; slots that are not in the new allocation are free then. Only for an executor that supports
+/// groups.
 struct Resize {
   TrialId trial;
   Attempt attempt;
   Allocation allocation;
-  std::vector<int> from;  ///< for each rank the one it had in the generation before; -1: a worker that begins now
+  std::vector<int> from;  ///< for each rank the worker's rank in the previous generation; -1: a new worker
 };
 
-/// The last one is said by an executor that forms a group to one that runs its workers, never by the Tuner.
+/// GroupMessage is sent by an executor that forms a group to one that runs its workers, never by the Tuner.
 using Command = std::variant<Launch, Continue, Pause, Stop, Resize, GroupMessage>;
 
 // ---- Events: from the executor to the Tuner. -----------------------------------------------------------------------
 
-/// The attempt runs now. `next_step`: where it goes on from, after whatever could be restored.
+/// The attempt runs now. `next_step`: the step that it begins with, after restoring.
 struct Started {
   TrialId trial;
   Attempt attempt;
   int next_step = 0;
   int member = 0;
 };
-/// A report; the run waits for Continue, Pause or Stop. `checkpoint`: one that the trial made and named itself.
+/// A report; the run waits for Continue, Pause or Stop. `checkpoint`: a checkpoint that the trial made itself.
 struct Reported {
   TrialId trial;
   Attempt attempt;
   Report report;
   std::optional<CheckpointInfo> checkpoint;
   int member = 0;
-  bool fixed = false;  ///< the number of its workers cannot change while it runs
-  int workers = -1;    ///< how many it wants from now on; 0: any; -1: it has not said, so what it said before holds
+  bool fixed = false;  ///< the trial's number of workers cannot change while it runs
+  int workers = -1;    ///< number of workers that it wants from now on; 0: any; -1: unchanged
 };
-/// A checkpoint is sealed. May come after the command that follows it was acted upon.
+/// A checkpoint is sealed. May come after later commands have been carried out.
 struct Checkpointed {
   TrialId trial;
   Attempt attempt;
   CheckpointInfo checkpoint;
   int member = 0;
 };
-/// Answer to Pause: the slot is free. `parked`: the executor holds the run; else it goes on from its checkpoint.
+/// Answer to Pause: the slot is free. `parked`: the executor keeps the run; else the trial goes on from its checkpoint.
 struct Paused {
   TrialId trial;
   Attempt attempt;
@@ -148,28 +148,29 @@ struct Stopped {
   Attempt attempt;
   int member = 0;
 };
-/// The attempt is over, not by its own wish: the slot is free.
+/// The attempt has failed: the slot is free.
 struct Failed {
   TrialId trial;
   Attempt attempt;
   Cause cause;
   int member = 0;
 };
-/// Workers of a running attempt are lost, and with them its generation: their slots are free, and the others wait for a
-/// Resize or a Stop. The step that was under way is done again. Not told of an attempt that has been told to pause or
-/// stop, nor of one that has no worker left: these have Failed. No ranks: all are there, but do not reach each other.
+/// Workers of a running attempt are lost, and so its generation is broken: their slots are free, and the other workers
+/// wait for a Resize or a Stop. The interrupted step is done again. Not sent for an attempt that was told to pause or
+/// stop, or that has no worker left: these get Failed. Without ranks: all workers are there but do not reach each
+/// other.
 struct MemberLost {
   TrialId trial;
   Attempt attempt;
   std::uint32_t generation = 0;
   std::vector<int> ranks;
   Cause cause;
-  bool leaving = false;  ///< they will be lost: they train until the others go on without them, and nobody waits yet
-  /// Those who train have committed since the loss before, as far as is known: false is told by groups whose members
-  /// say so.
+  bool leaving = false;  ///< they will be lost soon: until then all workers train on, and none waits yet
+  /// The workers have committed since the previous loss. True also if unknown: only groups whose members report it send
+  /// false.
   bool progress = true;
 };
-/// Answer to Resize: the new generation trains, and whoever has no place in it is gone.
+/// Answer to Resize: the new generation trains, and workers without a place in it are gone.
 struct Resized {
   TrialId trial;
   Attempt attempt;
@@ -181,73 +182,74 @@ struct CheckpointLost {
   CheckpointInfo checkpoint;
   std::string why;
 };
-/// A checkpoint could not be written, or did not arrive where it is kept: the trial goes on without it.
+/// A checkpoint could not be written, or not be transferred to where it is kept: the trial goes on without it.
 struct SaveFailed {
   TrialId trial;
   int steps = 0;
   std::string why;
 };
-/// A line for the user that belongs to no decision (a warning of the executor).
+/// A line for the user that affects no decision (a warning of the executor).
 struct Notice {
   std::string text;
 };
-/// Hosts come and go; `host` indexes hosts(). A lost host's attempts are reported as Failed one by one, after HostLost;
-/// one that will be taken away is told as lost while its attempts still run and save.
+/// Hosts may appear and be lost; `host` is an index into hosts(). After HostLost, the host's attempts are reported as
+/// Failed one by one. For a host that is about to be taken away, HostLost is sent while its attempts still run and
+/// save.
 struct HostGained {
   int host;
-  /// What it has, where the executor learns that only now; needed of a host that is new. New ones come in order: the
-  /// first has the number that hosts() had entries.
+  /// The host's description, if the executor has only learnt it now; required for a new host. New hosts are numbered
+  /// consecutively, beginning with the size of hosts().
   std::optional<Host> what = {};
 };
 struct HostLost {
   int host;
   std::string why;
-  bool for_good = false;  ///< it will not come back: trials that no other host could hold need not wait for it
-  bool removed = false;   ///< somebody has taken it from the list: it may come back, and who has a choice need not wait
-  /// It, or another one in its place, is on its way: nobody need be told that it is waited for. Where it has not been
-  /// there yet that is no loss, and `why` says what it waits for.
+  bool for_good = false;  ///< it will not come back: trials that fit on no other host need not wait for it
+  bool removed = false;   ///< the user has removed it: it may come back, but is not worth waiting for
+  /// The host, or a replacement, is being started: the user need not be told that it is waited for. If it has never
+  /// been there, this is no loss, and `why` says what it waits for.
   bool coming = false;
 };
 
-/// The last one is said by an executor that runs workers of a group to the one that forms it.
+/// GroupMessage is sent by an executor that runs workers of a group to the one that forms the group.
 using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, Stopped, Failed, CheckpointLost,
                            SaveFailed, Notice, HostGained, HostLost, MemberLost, Resized, GroupMessage>;
 
-/// Where an executor delivers events. May be called from any thread, also from within perform() of the same thread's
-/// event; a call may issue commands to the executor before it returns (a report is usually answered so).
+/// The function to which an executor delivers events. May be called from any thread, even within perform(). A call may
+/// issue commands to the executor before it returns: a report is usually answered this way.
 using EventSink = std::function<void(Event)>;
 
 /// What an executor is given when the experiment starts.
 struct ExecutorStart {
   std::shared_ptr<const Program> program;
-  std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it are the trials' own
+  std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it belong to the trials
   EventSink sink;
-  Seconds hang_limit = 0;  ///< seconds without report or alive() after which an attempt is taken for hung; 0: none
-  std::uint64_t log_limit = default_log_limit;  ///< bytes of each trial's log that are kept; 0: all
-  /// By which the hosts of a group reach each other, as "10.1.0.0/16"; empty: groups are on one host each.
+  Seconds hang_limit = 0;  ///< seconds without report or alive() after which an attempt counts as hung; 0: no limit
+  std::uint64_t log_limit = default_log_limit;  ///< bytes kept of each trial's log; 0: all
+  /// The network through which the hosts of a group reach each other, as "10.1.0.0/16"; empty: none is named.
   std::string network = {};
-  /// For worker processes. Where checkpoints are written instead, in the same layout; it must be there. Empty: below
-  /// `directory`.
+  /// For worker processes: an existing folder where checkpoints are written, in the same layout. Empty: `directory`.
   std::filesystem::path checkpoints = {};
-  /// Likewise: folders of experiments in which those to go on from are looked for as well, and left as they are.
+  /// For worker processes: further experiment folders in which checkpoints to restore are looked for. They are not
+  /// changed.
   std::vector<std::filesystem::path> origins = {};
 };
 
-/// What an experiment is about to ask for.
+/// The amount of work that an experiment is about to submit.
 struct Workload {
-  std::optional<std::int64_t> trials;  ///< that are still to be done; nullopt: nobody can say
-  Resources each;                      ///< what a trial needs, or each of its workers
-  int workers = 1;                     ///< of each trial, at least
-  int most_workers = 1;                ///< … and at most
-  std::int64_t concurrency = 0;        ///< trials that run at once at most; 0: any number
-  std::filesystem::path directory;     ///< the experiment's folder, which need not be there yet
-  bool ordered = false;                ///< decisions do not depend on who is there when
-  bool quiet = false;                  ///< say nothing that is no error
-  bool handle_signals = false;         ///< Ctrl-C is hypertune's
-  bool exit_if_stuck = false;          ///< … and ends the process where it cannot be waited for
-  std::string name = {};               ///< the experiment's
+  std::optional<std::int64_t> trials;  ///< trials still to be done; nullopt: unknown
+  Resources each;                      ///< resources of a trial, or of each of its workers
+  int workers = 1;                     ///< minimum number of workers of a trial
+  int most_workers = 1;                ///< maximum number of workers of a trial
+  std::int64_t concurrency = 0;        ///< maximum number of concurrent trials; 0: no limit
+  std::filesystem::path directory;     ///< the experiment's folder, which need not exist yet
+  bool ordered = false;                ///< decisions do not depend on which hosts are there when
+  bool quiet = false;                  ///< print errors only
+  bool handle_signals = false;         ///< hypertune handles Ctrl-C
+  bool exit_if_stuck = false;          ///< … and exits if trials do not return
+  std::string name = {};               ///< the experiment's name
 
-  /// How many workers, of `limit`, there can be something to do for at once.
+  /// How many of `limit` workers can have something to do at the same time.
   int useful_workers(int limit) const {
     std::int64_t at_once = limit;
     if (trials && *trials > 0) at_once = std::min(at_once, *trials);
@@ -256,16 +258,16 @@ struct Workload {
   }
 };
 
-/// An Executor carries commands out. It keeps these laws (the conformance suite checks them):
+/// An Executor carries out commands. It must obey these rules (the conformance suite checks them):
 /// - perform() never blocks; it may be called from any thread, one call at a time.
 /// - Events of one attempt come in order and one at a time: Started, then Reported and its answer in turn, then exactly
-///   one of Paused, Finished, Stopped, Failed, and nothing of that attempt after it, Checkpointed included. Only a
-///   Launch with `parked` takes it up again after Paused; a Stop drops it then, without any event.
-/// - An attempt of several workers is one attempt: rank 0 reports, and its end is that of all of them. Each Resize is
-///   answered by Resized, MemberLost or the attempt's end; words of a generation that is over are not told.
-/// - Commands that name an attempt which is over, or was never begun, are ignored.
+///   one of Paused, Finished, Stopped, Failed, and no event of that attempt afterwards, not even Checkpointed. After
+///   Paused, only a Launch with `parked` continues the attempt; a Stop drops it without an event.
+/// - An attempt of several workers is one attempt: rank 0 reports, and its end ends them all. Each Resize is answered
+///   by Resized, MemberLost or the attempt's end; events of an earlier generation are not sent.
+/// - Commands for an attempt that is over or was never begun are ignored.
 /// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
-///   delivered an event; it returns at once when there is nothing left to do and never sleeps past a notify().
+///   delivered an event; it returns at once if nothing is left to do, and never sleeps past a notify().
 /// - shutdown() ends every attempt without events and leaves no thread, process or timer behind. The destructor does
 /// too.
 template <class E>
@@ -282,7 +284,7 @@ concept Executor = std::movable<E> &&
 
 namespace detail {
 
-/// Says which member an executor lacks.
+/// Gives an error that names the member which E lacks.
 template <class E>
 constexpr void explain_executor() {
   if constexpr (!std::is_class_v<E>) {
@@ -316,13 +318,13 @@ constexpr void explain_executor() {
 
 }  // namespace detail
 
-/// Any Executor, by value.
+/// Holds any Executor, by value. Copies share the same executor.
 class AnyExecutor {
  public:
   template <class E>
     requires(!std::same_as<E, AnyExecutor> && Executor<E>)
   AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {}  // NOLINT: implicit on purpose
-  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  /// Gives a readable error where the compiler would only say that no tune() matches these options.
   template <class E>
     requires(!std::same_as<E, AnyExecutor> && !Executor<E>)
   AnyExecutor(const E&) {  // NOLINT
@@ -331,7 +333,7 @@ class AnyExecutor {
 
   std::vector<Host> hosts() const { return self_->hosts(); }
   Seconds now() const { return self_->now(); }
-  /// Error of kind `usage` while it runs another experiment: copies are the same executor.
+  /// Throws an Error of kind `usage` while the executor runs another experiment. Copies are the same executor.
   void start(ExecutorStart start) {
     if (self_->busy.exchange(true))
       fail(Errc::usage, "this executor runs another experiment: give each its own (copied options share theirs)");
@@ -349,20 +351,20 @@ class AnyExecutor {
     self_->shutdown();
     self_->busy = false;
   }
-  /// Where a virtual clock goes on after a restart; executors that live in real time have no such member.
+  /// Sets the time at which a virtual clock goes on after a restart. Executors in real time have no such member.
   void restore_clock(Seconds now) { self_->restore_clock(now); }
-  /// How long workers take to begin, where that is known beforehand, as in virtual time; else 0.
+  /// How long workers take to start, if that is known beforehand, as in virtual time; else 0.
   Seconds startup() const { return self_->startup(); }
-  /// Whether its time is virtual (then nothing is shown live, and the clock starts at 0).
+  /// Whether its time is virtual. Then nothing is shown live, and the clock starts at 0.
   bool simulated() const { return self_->simulated(); }
-  /// Whether decisions must have been made when an event's call returns: nothing may be decided on other threads
-  /// meanwhile. So it is where time is virtual; others say `static constexpr bool is_synchronous = true;`.
+  /// Whether decisions must be made before an event's call returns, so that nothing may be decided on other threads.
+  /// True if time is virtual; other executors declare `static constexpr bool is_synchronous = true;`.
   bool synchronous() const { return self_->synchronous(); }
   /// Whether its trials may have several workers (`static constexpr bool runs_gangs = true;`).
   bool gangs() const { return self_->gangs(); }
   std::string name() const { return self_->name(); }
-  /// For executors whose hosts are there for the experiment (they have all three members): `prepare` comes before
-  /// hosts(), `trial_ended` when a trial has ended for good, on the strand, and `teardown` last, however the run ends.
+  /// For executors that acquire hosts for the experiment (they have all three members): prepare() is called before
+  /// hosts(), trial_ended() on the strand when a trial has ended for good, and teardown() last, however the run ends.
   bool elastic() const { return self_->elastic(); }
   void prepare(const Workload& workload) { self_->prepare(workload); }
   void trial_ended(TrialId trial) { self_->trial_ended(trial); }

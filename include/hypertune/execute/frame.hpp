@@ -1,4 +1,4 @@
-// Frames: how messages between a driver and its workers are cut out of a stream of bytes.
+// Frames: the framing of messages between a driver and its workers in a byte stream.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -12,24 +12,25 @@
 
 namespace hypertune::inline v0 {
 
-/// One message's bytes. On the wire: the payload's length (4 bytes, little-endian), the type (1 byte), the payload.
+/// The bytes of one message. On the wire: the payload's length (4 bytes, little-endian), the type (1 byte), the
+/// payload.
 struct Frame {
   std::uint8_t type = 0;
   std::string payload;
   friend bool operator==(const Frame&, const Frame&) = default;
 };
 
-/// The same where the bytes lie.
+/// The same without a copy of the bytes.
 struct FrameView {
   std::uint8_t type = 0;
   std::string_view payload;
 };
 
 inline constexpr std::size_t frame_header_size = 5;
-/// The longest payload there is. A longer length is taken for garbage, not for a reason to allocate.
+/// The maximum payload size. A larger length is treated as garbage, and nothing is allocated for it.
 inline constexpr std::size_t max_frame_payload = std::size_t{16} << 20U;
 
-/// Appends a frame to `out`. Error of kind `usage` if the payload is too long to be read by the other side.
+/// Appends a frame to `out`. Throws an Error of kind `usage` if the payload is longer than max_frame_payload.
 inline void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
   if (payload.size() > max_frame_payload)
     fail(Errc::usage, "a message of {} bytes is longer than the {} that a frame can carry", payload.size(),
@@ -39,12 +40,12 @@ inline void append_frame(std::string& out, std::uint8_t type, std::string_view p
   out += payload;
 }
 
-/// Cuts frames out of bytes as they come, in pieces of any size. The bytes may be anything: what cannot be a frame is
-/// an Error of kind `protocol`, and the decoder accepts nothing after it. Holds at most one frame's bytes beyond what
-/// was fed and not yet taken.
+/// Extracts frames from bytes that come in pieces of any size. The bytes are not trusted: anything that is no frame
+/// causes an Error of kind `protocol`, and the decoder accepts nothing afterwards. Memory is bounded by the bytes that
+/// were fed and not yet taken, and at most one frame more.
 class FrameDecoder {
  public:
-  /// Types are 1 to `types`; any other is an error.
+  /// Valid types are 1 to `types`.
   explicit FrameDecoder(std::uint8_t types = 255, std::size_t max_payload = max_frame_payload)
       : types_(types), max_payload_(max_payload) {}
 
@@ -65,7 +66,7 @@ class FrameDecoder {
     const auto frame = next_view();
     return frame ? std::optional(Frame{frame->type, std::string(frame->payload)}) : std::nullopt;
   }
-  /// The same without a copy, which is good until the next feed().
+  /// The same without a copy; valid until the next feed().
   std::optional<FrameView> next_view() {
     if (broken_) fail(Errc::protocol, "bytes after a malformed frame");
     const std::size_t there = buffer_.size() - read_;
@@ -87,7 +88,7 @@ class FrameDecoder {
     return frame;
   }
 
-  /// Whether a frame has begun that is not whole yet: the stream must not end here.
+  /// Whether bytes of an incomplete or untaken frame are buffered: the stream must not end here.
   bool partial() const { return read_ != buffer_.size(); }
 
  private:

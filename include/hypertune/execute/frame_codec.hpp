@@ -1,4 +1,4 @@
-// FrameCodec: the messages of a protocol as frames, and back.
+// FrameCodec: encodes the messages of a protocol as frames, and decodes them.
 #pragma once
 
 #include <hypertune/detail/byte_codec.hpp>
@@ -20,7 +20,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// What all protocols have in their messages. Apart from the Journal's form of the same, which is in files.
+/// Encodes the types that occur in the messages of all protocols. The Journal has its own encoding, which must not
+/// change because it is in files.
 class PayloadWriter : public ByteWriter {
  public:
   using ByteWriter::ByteWriter;
@@ -114,9 +115,10 @@ class PayloadReader : public ByteReader {
   }
 };
 
-/// `Message`: a std::variant; the place of an alternative in it, from 1, is its frame's type. `Writer` is made from the
-/// payload to append to and has put() for each alternative; `Reader` is made from a payload, has get() for each, which
-/// throws an Error at what cannot be one, and end(), which does where something is left.
+/// `Message`: a std::variant; the index of an alternative, from 1, is its frame's type. `Writer` is constructed with
+/// the string to append the payload to, and has put() for each alternative. `Reader` is constructed with a payload. It
+/// has get() for each alternative, which throws an Error at invalid bytes, and end(), which throws one if bytes are
+/// left.
 template <class Message, class Writer, class Reader>
 struct FrameCodec {
   static constexpr auto types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
@@ -129,7 +131,7 @@ struct FrameCodec {
     append_frame(out, static_cast<std::uint8_t>(message.index() + 1), payload);
   }
 
-  /// The message of a frame. Error of kind `protocol` if the bytes are not one.
+  /// Decodes the message of a frame. Throws an Error of kind `protocol` if the bytes are no message.
   static Message decode(const Frame& frame) { return decode(FrameView{frame.type, frame.payload}); }
   static Message decode(const FrameView& frame) {
     if (frame.type == 0 || frame.type > types)
@@ -154,7 +156,8 @@ struct FrameCodec {
   }
 };
 
-/// Error of kind `protocol` if the peer speaks another version of `protocol` ("worker", "host") than this program.
+/// Throws an Error of kind `protocol` if the peer speaks another version of `protocol` ("worker", "host") than this
+/// program.
 inline void require_same_version(std::uint32_t theirs, std::uint32_t ours, std::string_view peer,
                                  std::string_view protocol) {
   if (theirs != ours)

@@ -1,4 +1,4 @@
-// GroupMachine: the workers of one attempt, from generation to generation, without I/O.
+// GroupMachine: the workers of one attempt and their generations. No I/O.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -11,23 +11,23 @@
 
 namespace hypertune::inline v0 {
 
-/// What happens to a group, and what its executor is to do. A member is one worker from its start to its end; it has
-/// another rank in each generation.
+/// The events of a group, and the actions for its executor. A member is one worker from its start to its end; its rank
+/// may differ in each generation.
 namespace group {
 
 // ---- Events.
 
-/// A new generation: for each rank the one that its member had in the generation before, or -1 for a new member.
+/// A new generation: for each rank the rank that its member had in the previous generation, or -1 for a new member.
 struct Form {
   std::uint32_t generation = 0;
   std::vector<int> from;
 };
-/// The member stands ready to train as its rank of the generation.
+/// The member is ready to train with its rank in this generation.
 struct Joined {
   int member = 0;
   std::uint32_t generation = 0;
 };
-/// The members are no more, lost or dismissed: those that one thing has taken, together.
+/// The members are gone, lost or dismissed; members that were lost together come together.
 struct Gone {
   std::vector<int> members;
 };
@@ -38,31 +38,31 @@ using Event = std::variant<Form, Joined, Gone, End>;
 
 // ---- Actions.
 
-/// Begin a member in the slot of this rank.
+/// Start a member in the slot of this rank.
 struct Start {
   int member = 0;
   int rank = 0;
 };
-/// The member is to leave its generation after the step that it does, and to stand ready with this rank of the new one.
+/// The member is to leave its generation after its present step, and join the new one with this rank.
 struct Join {
   int member = 0;
   int rank = 0;
 };
-/// The member's generation is broken: it is to leave the step that it does, and to wait.
+/// The member's generation is broken: it is to abandon its present step and wait.
 struct Halt {
   int member = 0;
 };
-/// End the member. Its slot is free when it is gone.
+/// End the member. Its slot is free once it is gone.
 struct Dismiss {
   int member = 0;
 };
-/// All stand ready: they train.
+/// All members are ready: they train.
 struct Run {};
-/// These ranks were lost, and the generation is over. The others wait for a new one, or for the end.
+/// These ranks were lost, and the generation is over. The other members wait for a new generation, or for the end.
 struct Broken {
   std::vector<int> ranks;
 };
-/// The generation runs, and whoever has no place in it is gone.
+/// The generation runs, and members without a place in it are gone.
 struct Complete {};
 /// No member is left of an attempt that was to end.
 struct Over {};
@@ -71,21 +71,21 @@ using Action = std::variant<Start, Join, Halt, Dismiss, Run, Broken, Complete, O
 
 }  // namespace group
 
-/// Forms the workers of an attempt into generations: one trains when all its members stand ready and is over with the
-/// first that is lost, and no member trains in two. What comes late, of a generation that is over or a member that is
-/// gone, changes nothing. Not thread-safe.
+/// Forms the workers of an attempt into generations. A generation trains once all its members are ready, and is over
+/// when the first of them is lost. No member trains in two generations at once. Late events, of an earlier generation
+/// or of a member that is gone, are ignored. Not thread-safe.
 class GroupMachine {
  public:
   enum class State : std::uint8_t { empty, forming, running, broken, ending, over };
 
   GroupMachine() = default;
-  /// A group that runs already: its members are 0, 1, …, by rank.
+  /// A group that runs already; its members are numbered 0, 1, …, by rank.
   GroupMachine(std::uint32_t generation, int members) : state_(State::running), generation_(generation) {
     for (int rank = 0; rank < members; ++rank) add(rank);
     complete_ = true;
   }
 
-  /// What is to be done, in this order.
+  /// Processes an event; returns what to do, in this order.
   std::vector<group::Action> resume(const group::Event& event) {
     std::vector<group::Action> actions;
     detail::visit([&](const auto& e) { on(e, actions); }, event);
@@ -96,19 +96,19 @@ class GroupMachine {
   bool running() const { return state_ == State::running; }
   std::uint32_t generation() const { return generation_; }
   int size() const { return static_cast<int>(ranks_.size()); }
-  /// Members that are there, dismissed ones included.
+  /// The number of members that are there, including dismissed ones.
   int present() const { return present_; }
-  /// The member of a rank of this generation.
+  /// The member that has this rank in the present generation.
   int member(int rank) const { return ranks_.at(static_cast<std::size_t>(rank)); }
-  /// The rank of a member in this generation; -1: it has no place in it.
+  /// The rank of a member in the present generation; -1: it has none.
   int rank(int member) const { return members_.at(static_cast<std::size_t>(member)).rank; }
-  /// Whether it stands ready for this generation.
+  /// Whether the member is ready for the present generation.
   bool ready(int member) const { return members_.at(static_cast<std::size_t>(member)).ready; }
 
  private:
   using Actions = std::vector<group::Action>;
   struct Member {
-    int rank = -1;  // in this generation; -1: dismissed
+    int rank = -1;  // in the present generation; -1: dismissed
     bool there = true;
     bool ready = false;
   };
@@ -211,8 +211,8 @@ class GroupMachine {
 
   State state_ = State::empty;
   std::uint32_t generation_ = 0;
-  std::vector<Member> members_;  // by number, all that ever were
-  std::vector<int> ranks_;       // members of this generation
+  std::vector<Member> members_;  // by number, including members that are gone
+  std::vector<int> ranks_;       // members of the present generation, by rank
   std::size_t ready_ = 0;
   int present_ = 0, leaving_ = 0;
   bool complete_ = false;

@@ -1,4 +1,4 @@
-// GroupNetwork: which hosts the workers of one trial may be on together.
+// GroupNetwork: which hosts may hold workers of the same trial.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -18,9 +18,9 @@
 
 namespace hypertune::inline v0 {
 
-/// Workers on several hosts reach each other by the network that is named for that. A host without an address in it is
-/// *outside*: it holds the workers of a trial all, or none of them. One whose addresses nobody has said is not. Without
-/// a network no host is outside, or each one, where a network is required.
+/// Workers on several hosts reach each other through the network that the user names for this. A host without an
+/// address in this network is *outside*: it runs only trials that fit on it whole. A host whose addresses are unknown
+/// is not outside. If no network is named, no host is outside, or every host is if GroupOptions::required is set.
 class GroupNetwork {
  public:
   GroupNetwork() = default;
@@ -39,16 +39,17 @@ class GroupNetwork {
   }
   bool is_named() const { return !text_.empty(); }
   bool is_outside(const std::string& host) const { return names_.contains(host); }
-  /// By name.
+  /// The names of the hosts outside.
   const std::set<std::string>& outside() const { return names_; }
-  /// Whether these workers reach each other, as far as is known.
+  /// Whether the workers of `allocation` reach each other, as far as is known.
   bool joins(const Allocation& allocation) const {
     if (names_.empty()) return true;
     for (const Slot& slot : allocation.others)
       if (slot.host_name != allocation.lead.host_name) return !any_outside(allocation);
     return true;
   }
-  /// "host 'a', host 'b' have no address in group.network '10.1.0.0/16' (host 'a': 10.2.0.4)". There are hosts outside.
+  /// "host 'a', host 'b' have no address in group.network '10.1.0.0/16' (host 'a': 10.2.0.4)". Precondition: there are
+  /// hosts outside.
   std::string why() const {
     if (all_outside_) return "no network is named by which hosts reach each other";
     const std::vector<std::string_view> names(names_.begin(), names_.end());
@@ -63,7 +64,7 @@ class GroupNetwork {
       if (is_outside(allocation[rank].host_name)) return true;
     return false;
   }
-  // Those of loopback tell nobody where the host is.
+  // Leaves out loopback addresses, which do not identify a host.
   static std::string some_of(const std::vector<std::string>& addresses) {
     constexpr std::size_t most = 4;
     std::string text;
@@ -79,8 +80,8 @@ class GroupNetwork {
   std::string text_;
   std::optional<detail::Network> network_;
   bool all_outside_ = false;
-  std::set<std::string> names_;               // of those outside
-  std::map<std::string, std::string> hosts_;  // … and some of their addresses
+  std::set<std::string> names_;               // hosts outside
+  std::map<std::string, std::string> hosts_;  // some of their addresses
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// GroupRun: one attempt of several workers, made of runs of one worker each. No I/O.
+// GroupRun: one attempt of several workers, composed of one run per worker. No I/O.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -15,46 +15,46 @@
 
 namespace hypertune::inline v0 {
 
-/// Stands between the Tuner, to which the attempt is one, and whoever runs its members, to whom each is an attempt of
-/// its own with a number. Every executor forms its groups by it. Members may end, be lost, report and join in any
-/// order. Not thread-safe.
+/// Presents a group to the Tuner as one attempt, and each member, identified by a number, to the code that runs it as
+/// an attempt of its own. Every executor that runs groups uses this class. Members may end, be lost, report and join in
+/// any order. Not thread-safe.
 class GroupRun {
  public:
-  /// What is to be done because of what happened, in this order.
+  /// What to do after an event, in this order.
   struct Actions {
-    std::vector<Command> down;  ///< to members
-    std::vector<int> kill;      ///< members that are to be ended by force, if that is possible: they are lost
-    std::vector<Event> up;      ///< to the Tuner
+    std::vector<Command> down;  ///< commands to members
+    std::vector<int> kill;      ///< members to kill, if possible: they count as lost
+    std::vector<Event> up;      ///< events for the Tuner
   };
 
-  /// `network`: of GroupPlace.
+  /// `network`: GroupPlace::network.
   GroupRun(Launch launch, std::string network) : launch_(std::move(launch)), network_(std::move(network)) {}
 
   Attempt attempt() const { return launch_.attempt; }
-  /// Nothing is left of it.
+  /// Whether the attempt is over.
   bool over() const { return over_; }
   bool parked() const { return phase_ == Phase::parked; }
 
   Actions begin();
-  /// Launch (of a parked one), Continue, Pause, Stop, Resize of this attempt.
+  /// Carries out a Launch (of a parked attempt), Continue, Pause, Stop or Resize of this attempt.
   Actions perform(const Command& command);
-  /// What a member says, or what became of it. Of members that are gone nothing is heard.
+  /// Processes an event of a member. Events of members that are gone are ignored, except Checkpointed.
   Actions hear(Event event);
-  /// These members are gone, together.
+  /// These members were lost together.
   Actions lost(const std::vector<int>& members, Cause cause);
-  /// They will be gone soon. The attempt goes on without them, or, where that cannot be, ends after its next report.
+  /// These members will be lost soon. The attempt goes on without them, or, if it cannot, ends after its next report.
   Actions warn(const std::vector<int>& members, Cause cause);
 
  private:
-  static constexpr int patience = 3;  // breaks between two reports
+  static constexpr int patience = 3;  // times that the group may break between two reports
   enum class Phase : std::uint8_t { running, pausing, parked, stopping, finishing, failing };
   struct Member {
     bool there = true;
-    bool trained = false;                 // in a generation that has run: it has what the others have
-    bool told = true;                     // of its place in the newest generation
-    bool done = false;                    // it has come to its end by itself: the others go on without it
+    bool trained = false;                 // in a generation that has run: it has the state of the others
+    bool told = true;                     // it knows its place in the newest generation
+    bool done = false;                    // it has finished by itself: the others go on without it
     std::optional<int> started = {};      // the step that it began with
-    std::optional<Reported> report = {};  // which waits for its answer
+    std::optional<Reported> report = {};  // a report that waits for its answer
     bool parked = false;
   };
 
@@ -115,32 +115,32 @@ class GroupRun {
   Launch launch_;
   std::string network_;
   GroupMachine machine_;
-  std::vector<Member> members_;  // by number, as the machine has them
+  std::vector<Member> members_;  // by number, as in machine_
   Phase phase_ = Phase::running;
   bool joined_ = false;    // some member has joined a generation
-  bool fixed_ = false;     // … and cannot leave it
-  bool committed_ = true;  // some member, since the last loss
+  bool fixed_ = false;     // members cannot leave a generation
+  bool committed_ = true;  // some member has committed since the last loss
   bool told_started_ = false, resizing_ = false, over_ = false, finished_ = false;
-  int newcomers_ = 0;               // that are still to join, before the others are told to leave their generation
-  bool intact_ = false;             // the generation before goes on meanwhile
-  std::uint32_t before_ = 0;        // … and this is it
-  std::set<int> given_up_;          // members that have left the generation that runs
-  bool unreachable_ = false;        // all of them: the next one is to be formed at once
-  int breaks_ = 0;                  // how often that was so, since the last report
-  int told_ = -1;                   // the last step that the Tuner was told of
-  int answered_ = -1;               // … and that it has answered
-  int ahead_ = -1;                  // the last step after which some member went on before the Tuner had said so
-  std::map<int, Reported> untold_;  // what such members said, by step
+  int newcomers_ = 0;               // new members still to join before the others are told to leave their generation
+  bool intact_ = false;             // the previous generation goes on meanwhile
+  std::uint32_t before_ = 0;        // the number of that generation
+  std::set<int> given_up_;          // members that have left the running generation
+  bool unreachable_ = false;        // all have left it: the next generation is formed at once
+  int breaks_ = 0;                  // how often that has happened since the last report
+  int told_ = -1;                   // the last step reported to the Tuner
+  int answered_ = -1;               // the last step that the Tuner has answered
+  int ahead_ = -1;                  // the last step after which a member went on without the Tuner's answer
+  std::map<int, Reported> untold_;  // the reports of such members, by step
   bool save_at_end_ = false;
-  bool save_ = false;  // rank 0 is to save at that step
+  bool save_ = false;  // rank 0 is to save at step answered_
   Pause pause_ = {};
-  bool lead_first_ = false;           // the others are told to pause when it is known what became of rank 0
-  std::optional<Cause> cause_;        // of its end
-  std::optional<Cause> warned_ = {};  // it cannot go on without some that are about to be lost
-  std::set<int> late_;                // members that are ended as such
-  Cause loss_;                        // of those that were lost last
-  std::map<std::pair<std::uint32_t, std::string>, std::string> store_;         // by generation and key
-  std::map<std::pair<std::uint32_t, std::string>, std::vector<int>> waiting_;  // members
+  bool lead_first_ = false;           // the others pause once it is known whether rank 0 has parked or ended
+  std::optional<Cause> cause_;        // why the attempt ends
+  std::optional<Cause> warned_ = {};  // why members that it needs will be lost soon
+  std::set<int> late_;                // members killed for being late
+  Cause loss_;                        // cause of the last loss
+  std::map<std::pair<std::uint32_t, std::string>, std::string> store_;         // values by generation and key
+  std::map<std::pair<std::uint32_t, std::string>, std::vector<int>> waiting_;  // members that wait for a value
   Actions out_;
 };
 

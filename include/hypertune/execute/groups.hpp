@@ -1,4 +1,4 @@
-// Groups: the groups that an executor has formed, between the Tuner's commands and its own runs of one worker each.
+// Groups: the groups of an executor. Connects the Tuner's commands with the executor's runs of one worker each.
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
@@ -17,21 +17,21 @@
 
 namespace hypertune::inline v0 {
 
-/// Thread-safe. What it is told is worked off in order, by one thread at a time: a thread that comes while another one
-/// is at it leaves its message there. So `down`, `kill` and `up` may call back.
+/// Thread-safe. Messages are queued and processed in order by one thread at a time: if another thread is processing,
+/// the calling thread only queues its message. Therefore `down`, `kill` and `up` may call this object again.
 class Groups {
  public:
   struct Outlets {
-    std::function<void(Command)> down;                ///< to a member; a Launch has its seat
-    std::function<void(TrialId, Attempt, int)> kill;  ///< end this member by force
-    std::function<void(Event)> up;                    ///< to the Tuner
+    std::function<void(Command)> down;                ///< a command to a member; a Launch has its `seat`
+    std::function<void(TrialId, Attempt, int)> kill;  ///< kills this member
+    std::function<void(Event)> up;                    ///< an event for the Tuner
   };
   explicit Groups(Outlets outlets) : outlets_(std::move(outlets)) {}
 
-  /// Of GroupPlace. Before the first command.
+  /// Sets GroupPlace::network. To be called before the first command.
   void set_network(std::string network) { network_ = std::move(network); }
 
-  /// Takes a command that is for a group. False: it is not.
+  /// Queues a command if it is for a group; returns whether it is.
   bool perform(Command& command) {
     if (const auto* launch = std::get_if<Launch>(&command); launch != nullptr && launch->group) used_ = true;
     if (!used_) return false;
@@ -52,7 +52,7 @@ class Groups {
     queue_.emplace_back(std::move(command));
     return true;
   }
-  /// Takes what a worker of a group says. False: the event is of no group that is formed here.
+  /// Queues an event if it comes from a member of one of these groups; returns whether it does.
   bool hear(Event& event) {
     if (!used_) return false;
     const std::lock_guard guard(mutex_);
@@ -67,13 +67,12 @@ class Groups {
     if (ours) queue_.emplace_back(std::move(event));
     return ours;
   }
-  /// These workers of an attempt are gone together, or (`leaving`) will be soon. Those of no group that is formed here
-  /// are ignored.
+  /// Members of an attempt were lost together, or (`leaving`) will be soon. Ignored if the attempt has no group here.
   void lose(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving = false) {
     const std::lock_guard guard(mutex_);
     queue_.emplace_back(Loss{trial, attempt, std::move(members), std::move(cause), leaving});
   }
-  /// Works off what is there. Not to be called with locks that `down`, `kill` or `up` take.
+  /// Processes the queue. Must not be called while holding locks that `down`, `kill` or `up` take.
   void work() {
     for (bool mine = false;;) {
       std::variant<Command, Event, Loss> next;
@@ -165,12 +164,12 @@ class Groups {
 
   Outlets outlets_;
   std::string network_;
-  std::atomic<bool> used_{false};  // an experiment without groups takes no lock for each report
-  std::mutex mutex_;               // of the next three
+  std::atomic<bool> used_{false};  // so that an experiment without groups takes no lock per report
+  std::mutex mutex_;               // guards the next three
   std::deque<std::variant<Command, Event, Loss>> queue_;
   bool busy_ = false;
-  std::unordered_map<TrialId, Attempt> known_;                   // what commands are for
-  std::unordered_map<TrialId, std::shared_ptr<GroupRun>> runs_;  // of the thread that works
+  std::unordered_map<TrialId, Attempt> known_;                   // attempts that commands are for
+  std::unordered_map<TrialId, std::shared_ptr<GroupRun>> runs_;  // only used by the thread that processes the queue
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// Growths: which generation of an attempt trains while workers that are to join it begin.
+// Growths: determines which generation of an attempt trains while further workers are starting.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -12,17 +12,17 @@
 
 namespace hypertune::inline v0 {
 
-/// The generations of an attempt since it began or lost a worker, as far as workers have joined it since. Those that
-/// train go on until the others stand ready, and take them in after the next report. So what a record says is not
-/// enough to tell which generation trains: that depends on how long workers take to begin, which the executor knows.
+/// The generations of an attempt since it began or lost a worker, for as long as workers have joined it since. The
+/// workers that train go on until the new ones are ready, and let them join after the next report. So the records alone
+/// do not tell which generation trains: that also depends on the startup time of workers, which the executor knows.
 class Growths {
  public:
   struct Stage {
     std::uint32_t generation = 0;
     int workers = 1;
     Seconds asked = 0;   ///< when the last of its workers was asked for
-    Seconds last = 0;    ///< the last report before another generation was asked for: it trains if it was ready by then
-    Seconds formed = 0;  ///< when this generation was asked for: it trains after no earlier report
+    Seconds last = 0;    ///< last report before the next generation was asked for: this one trained if ready by then
+    Seconds formed = 0;  ///< when this generation was asked for: it cannot train before the next report
 
     Seconds ready(Seconds startup) const { return std::max(asked + startup, formed); }
   };
@@ -30,7 +30,7 @@ class Growths {
   bool empty() const { return stages_.empty(); }
   void clear() { stages_.clear(); }
 
-  /// Another number of workers is asked for, not because of a loss: the first ranks of `before` go on.
+  /// Another number of workers is asked for, without a loss: the first ranks of `before` go on.
   void resize(const Stage& before, const Stage& next) {
     if (next.workers > before.workers) {
       if (stages_.empty()) stages_.push_back(before);
@@ -38,22 +38,23 @@ class Growths {
       stages_.push_back(next);
       return;
     }
-    // Who is left was asked for when the smallest generation that has them was; all of the first one train already.
+    // The remaining workers were asked for with the smallest generation that contains them; those of the first one
+    // train already.
     Seconds asked = 0;
     for (; !stages_.empty() && stages_.back().workers >= next.workers; stages_.pop_back()) asked = stages_.back().asked;
     if (!stages_.empty())
       stages_.push_back({.generation = next.generation, .workers = next.workers, .asked = asked, .formed = next.asked});
   }
-  /// These ranks of `before` are lost, and `next` is asked for: those that are left, and perhaps others. Those that
-  /// train go on where only others were lost, that were to join them; with one of them the attempt begins to form anew.
+  /// These ranks of `before` are lost, and `next` is asked for: the remaining workers, and perhaps others. If only
+  /// workers that were to join are lost, those that train go on; otherwise the attempt has to form a generation anew.
   void lose(const Stage& before, const std::vector<int>& ranks, const Stage& next, Seconds startup) {
     if (!stages_.empty()) stages_.back().last = before.last;
     const bool all_train = stages_.empty() || stages_.back().ready(startup) <= before.last;
     const std::size_t trains = all_train ? 0 : index_of_training(startup);
     if (all_train || std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return rank < stages_[trains].workers; }))
       return clear();
-    // None of the generations between will train any more: they say when those that are left of their workers stand
-    // ready.
+    // None of the generations in between will train any more. They are kept because they tell when their remaining
+    // workers are ready.
     std::vector<Stage> left{stages_[trains]};
     for (std::size_t i = trains + 1; i < stages_.size(); ++i) {
       Stage stage = stages_[i];
@@ -73,15 +74,15 @@ class Growths {
     stages_ = std::move(left);
   }
 
-  /// Whether the newest generation does, where the attempt was between two steps last at `last`.
+  /// Whether the newest generation trains, if the attempt was last between two steps at `last`.
   bool complete(Seconds last, Seconds startup) const {
     return stages_.empty() || stages_.back().ready(startup) <= last;
   }
-  /// Of those before the newest one the one that has trained last, where workers take so long to begin.
+  /// The last generation before the newest one that has trained, if workers take `startup` seconds to start.
   const Stage& training(Seconds startup) const { return stages_[index_of_training(startup)]; }
   /// When the newest generation was asked for.
   Seconds formed() const { return stages_.back().formed; }
-  /// When each rank of the newest generation stands ready; 0: from the first.
+  /// When each rank of the newest generation is ready; 0 for workers of the first generation.
   std::vector<Seconds> ready(Seconds startup) const {
     std::vector<Seconds> ready(static_cast<std::size_t>(stages_.front().workers), 0);
     for (const Stage& stage : stages_)

@@ -1,4 +1,4 @@
-// Hosts, and why they are not there, in sentences for people.
+// Texts for messages about hosts and why they are not available.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Whether the name says by itself what it is of: "worker-3".
+/// Whether the name is self-explanatory: "worker-3".
 inline bool is_worker_name(std::string_view name) {
   constexpr std::string_view head = "worker-";
   return name.starts_with(head) && name.size() > head.size() &&
@@ -25,10 +25,10 @@ inline std::string host_text(std::string_view name) {
   return is_worker_name(name) ? std::string(name) : format("host '{}'", name);
 }
 
-/// So many are named one by one.
+/// Up to this many hosts are named one by one.
 inline constexpr std::size_t few_hosts = 3;
 
-/// "host 'a', worker-3", of more than three "host 'a', host 'b', host 'c' and 4 more".
+/// "host 'a', worker-3"; for more than three: "host 'a', host 'b', host 'c' and 4 more".
 inline std::string hosts_text(const std::vector<std::string_view>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), few_hosts); ++i) text += (i > 0 ? ", " : "") + host_text(names[i]);
@@ -36,11 +36,11 @@ inline std::string hosts_text(const std::vector<std::string_view>& names) {
   return text;
 }
 
-/// Hosts by name, each with what is wrong with it.
+/// Names of hosts, each with its problem.
 using HostTroubles = std::vector<std::pair<std::string, std::string>>;
 
-/// Each trouble once, with those that have it: "host 'a': no route; host 'b', host 'c': refused", "all 32 workers: …".
-/// At most so many troubles.
+/// Each problem once, with the hosts that have it: "host 'a': no route; host 'b', host 'c': refused", "all 32 workers:
+/// …". At most `most` problems.
 inline std::string host_troubles_text(const HostTroubles& hosts,
                                       std::size_t most = std::numeric_limits<std::size_t>::max()) {
   std::vector<std::pair<std::string_view, std::vector<std::string_view>>> groups;

@@ -1,4 +1,4 @@
-// InlineExecutor: one trial at a time in the caller's thread, for a debugger.
+// InlineExecutor: runs one trial at a time in the caller's thread, for debugging.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -12,7 +12,8 @@
 namespace hypertune::inline v0 {
 
 /// Runs everything inside wait(), in the thread that called run() on the Tuner: a breakpoint in a trial shows one
-/// stack, and an exception stops where it is thrown (catch throw). Same decisions as any other executor of one slot.
+/// stack, and a debugger can stop where an exception is thrown (`catch throw`). Makes the same decisions as any other
+/// executor with one slot.
 class InlineExecutor {
  public:
   static constexpr bool is_synchronous = true;

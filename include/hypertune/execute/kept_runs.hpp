@@ -1,4 +1,4 @@
-// KeptRuns: what trials have left behind for those that come after them.
+// KeptRuns: runs of ended trials that later trials can reuse.
 #pragma once
 
 #include <hypertune/execute/attempt_run.hpp>
@@ -13,10 +13,10 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Attempts that ended in order and whose runs can be reset, for executors that run them in this process: an object is
-/// made once for each place where trials run, not once for each trial. There are never more of them than there were
-/// trials at a time. Used by one thread at a time; what it gives out is destroyed by its caller, as that is user's
-/// code.
+/// Attempts that have ended normally and whose runs can be reset, for executors that run trials in this process. So the
+/// user's object is constructed once per place where trials run instead of once per trial. There are never more of them
+/// than there were concurrent trials. Not thread-safe. Callers destroy what they take, because destructors are the
+/// user's code.
 class KeptRuns {
  public:
   void keep(AttemptRun attempt) {
@@ -24,8 +24,8 @@ class KeptRuns {
     runs_[{slot.host, slot.gpus}].push_back(std::move(attempt));
   }
 
-  /// One for a trial in `slot`: it was on the same host and had the same devices. Others that may still hold something
-  /// of these devices come as `in_the_way`: they are to end before it begins.
+  /// A run for a trial in `slot`, which had the same host and devices. Other runs that may still use one of these
+  /// devices are returned in `in_the_way`: destroy them before the trial begins.
   std::optional<AttemptRun> take(const Slot& slot, std::vector<AttemptRun>& in_the_way) {
     std::optional<AttemptRun> taken;
     const Place place{slot.host, slot.gpus};

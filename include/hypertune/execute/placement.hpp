@@ -1,4 +1,4 @@
-// Placement: which host, cores and devices a trial gets.
+// Placement: assigns hosts, cores and devices to trials.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -20,10 +20,11 @@
 
 namespace hypertune::inline v0 {
 
-/// Accounts for what hosts have and trials hold. Amounts are kept in millionths, so that a fraction given and taken
-/// back a million times leaves nothing behind. A trial goes to the host of which the smallest share is taken (where
-/// trials ask for nothing that is counted: to the one with the fewest for its cores), the first one of several. Placing
-/// and releasing cost O(log hosts) as long as successive requests are alike. No I/O, not thread-safe.
+/// Keeps account of the resources of hosts and of what trials hold. Amounts are integers in millionths, so that
+/// fractions that are taken and released a million times leave no rounding error. A trial goes to the host with the
+/// smallest used share of resources (if trials ask for nothing that is accounted for: to the host with the fewest
+/// trials per core); the first of several such hosts. Placing and releasing cost O(log hosts) as long as successive
+/// requests are equal. No I/O, not thread-safe.
 class Placement {
  public:
   using Excluded = std::set<std::string>;
@@ -34,15 +35,15 @@ class Placement {
 
   /// Adds a host; returns its index.
   int add_host(const Host& host);
-  /// Takes a host out: nothing is placed there until restore_host(). What is held there is still to be released.
-  /// `for_good`: it is not counted on any more. `why`: for people. `removed`: somebody has taken it away; it may come
-  /// back, but is not worth waiting for.
+  /// Marks a host as gone: nothing is placed there until restore_host(). Slots held there still have to be released.
+  /// `for_good`: it is not expected back. `why`: for messages. `removed`: the user has taken it away; it may come back
+  /// but is not worth waiting for.
   void remove_host(int host, bool for_good = false, std::string why = {}, bool removed = false);
   void restore_host(int host);
-  /// What a host has is known only now, or has changed while it was away. Nothing is changed while something is held
-  /// there.
+  /// Sets a host's resources, which have become known or have changed while it was away. Does nothing while slots are
+  /// held there.
   void describe_host(int host, const Resources& total);
-  /// What addresses a host has is known only now, or has changed. What is held there stays.
+  /// Sets a host's addresses, which have become known or have changed. Slots held there are kept.
   void locate_host(int host, const std::vector<std::string>& addresses) { network_.describe(at(host).name, addresses); }
   const GroupNetwork& network() const { return network_; }
   std::size_t size() const { return hosts_.size(); }
@@ -55,14 +56,15 @@ class Placement {
   }
   const std::string& host_name(int host) const { return hosts_.at(static_cast<std::size_t>(host)).name; }
 
-  /// A slot for `request` on the host with the smallest load that has room; nullopt when none has now.
+  /// A slot for `request` on the least loaded host that has room; nullopt if none has room now.
   std::optional<Slot> place(const Resources& request, const Excluded& excluded = {});
-  /// Slots for `workers.min` to `workers.max` workers that need `each`, as many as there is room for: all of them or
-  /// none, so that a trial holds nothing while it waits. `beside`: hosts of workers that these join, which are
-  /// preferred or avoided as the strategy says. On several hosts only where these reach each other.
+  /// Slots for `workers.min` to `workers.max` workers that need `each`, as many as there is room for. Empty if there is
+  /// no room for `workers.min`, so that a trial holds nothing while it waits. `beside`: hosts of existing workers that
+  /// these join; they are preferred or avoided, depending on the strategy. The workers are on several hosts only if
+  /// these reach each other.
   std::vector<Slot> place_all(const Resources& each, const Workers& workers, const Excluded& excluded = {},
                               const std::vector<int>& beside = {});
-  /// A slot on the host called `name`, for a trial that is there already (the host itself may be lost by now).
+  /// A slot on the host `name`, for a trial that is there already (even if the host is lost by now).
   std::optional<Slot> place_on(std::string_view name, const Resources& request) {
     const auto host = find_host(name);
     return host ? take(*host, request, amounts(request)) : std::nullopt;
@@ -70,7 +72,7 @@ class Placement {
 
   void release(const Slot& slot);
 
-  /// What the hosts that are there have, all together, and what of it is in use.
+  /// The total resources of the hosts that are there, and what of them is in use.
   struct Usage {
     double cpus = 0, gpus = 0, cpus_used = 0, gpus_used = 0;
     friend bool operator==(const Usage&, const Usage&) = default;
@@ -80,23 +82,23 @@ class Placement {
     return {real(total_.cpus), real(total_.gpus), real(total_.cpus - free_.cpus), real(total_.gpus - free_.gpus)};
   }
 
-  /// Whether some host could hold `request` if it were empty; one that is lost, but not for good, may come back.
+  /// Whether some host could hold `request` if it were empty. Hosts that are lost count unless they are lost for good.
   bool possible(const Resources& request, const Excluded& excluded = {}) const {
     return possible(request, Workers{}, excluded);
   }
   bool possible(const Resources& each, const Workers& workers, const Excluded& excluded = {}) const;
 
-  /// The same without hosts of which it has been said again and again that they are gone: whether it is worth while to
-  /// wait for those that are not `excluded`.
+  /// The same, but hosts that were reported as gone again and again, or were removed, do not count: whether it is worth
+  /// waiting for the hosts that are not `excluded`.
   bool worth_waiting(const Resources& each, const Workers& workers, const Excluded& excluded) const;
 
-  /// One sentence why `request` is not placed now, or can never be. Empty when there is room.
+  /// One sentence why `request` is not placed now, or can never be. Empty if there is room.
   std::string why_not(const Resources& request, const Excluded& excluded = {}) const;
 
-  /// The same of several workers that need `each`.
+  /// The same for several workers that need `each`.
   std::string why_not(const Resources& each, const Workers& workers, const Excluded& excluded = {}) const;
 
-  /// About how many trials like `request` run at once.
+  /// About how many trials with this request can run at once.
   int about(const Resources& request, const Workers& workers = {}) const {
     return room(request, Workers{}, [](const HostState& host) { return !host.gone; }) / workers.min;
   }
@@ -104,38 +106,39 @@ class Placement {
  private:
   static constexpr std::int64_t unit = 1'000'000;
   struct Amounts {
-    std::int64_t cpus = 0, gpus = 0, memory = 0;  // memory in bytes; a host's 0 is "not accounted for"
+    std::int64_t cpus = 0, gpus = 0, memory = 0;  // memory in bytes; 0 on a host: not accounted for
     std::map<std::string, std::int64_t> custom;
     friend bool operator==(const Amounts&, const Amounts&) = default;
   };
   struct HostState {
     std::string name;
     Amounts total, free;
-    std::vector<int> cores;             // free ones, the lowest last
-    std::vector<std::int64_t> devices;  // what is free of each GPU
-    std::int64_t trials = 0;            // that hold something of it
-    int slots = 0;                      // for so many of them at most; 0: any number
+    std::vector<int> cores;             // free cores, the lowest last
+    std::vector<std::int64_t> devices;  // the free part of each GPU
+    std::int64_t trials = 0;            // number of slots held
+    int slots = 0;                      // maximum of `trials`; 0: no limit
     bool gone = false, for_good = false;
-    bool unknown = false;  // what it has; until it is there
-    int missed = 0;        // how often it has been said to be gone since it was there
-    bool awaited = false;  // it was not there when it was added, and nothing has been said of it since
-    bool removed = false;  // it was taken away by somebody
-    bool met = false;      // it has been there
-    std::string why = {};  // it is gone
+    bool unknown = false;  // its resources are unknown until it is there
+    int missed = 0;        // how often it was reported as gone since it was last there
+    bool awaited = false;  // it was not there when it was added, and was not reported since
+    bool removed = false;  // the user has taken it away
+    bool met = false;      // it has been there at least once
+    std::string why = {};  // why it is gone
   };
 
-  // Of a host: the largest share of anything it has that is taken, then its trials for a core.
+  // The load of a host: the largest used share of any of its resources, then its trials per core.
   using Load = std::pair<double, double>;
   static Load load(const HostState& host);
-  // Its load may change only while it is closed.
+  // A host's load may only change while the host is not in open_.
   void open(int host) {
     open_.emplace(load(at(host)), host);
     if (ranked_) rank_host(host);
   }
   bool close(int host);
-  // What is asked for now: hosts that were too full for the last request may do for this one.
+  // Notes the present request. If it differs from the last one, hosts that were too full for that may have room for
+  // this one.
   void shape(const Resources& request);
-  // Until then the hosts are also kept by their room for workers like these.
+  // Ranks the hosts by their room for workers that need `each`, until a different request comes.
   void rank_hosts(const Resources& each);
   void rank_host(int host) {
     const int room = capacity(at(host), *ranked_, true);
@@ -147,16 +150,16 @@ class Placement {
   }
   static bool packs(Strategy strategy) { return strategy == Strategy::pack || strategy == Strategy::strict_pack; }
 
-  // As if all hosts reached each other.
+  // place_all() as if all hosts reached each other.
   std::vector<Slot> place_on_any(const Resources& each, const Workers& workers, const Excluded& excluded,
                                  const std::vector<int>& beside);
 
-  // How many workers would be placed, by the hosts as they are ranked.
+  // How many workers there is room for now, by the ranked hosts.
   int room_now(Strategy strategy, const Excluded& excluded, const std::vector<int>& beside) const;
   static constexpr int max_room = 1'000'000;
   static int bounded(std::int64_t room) { return static_cast<int>(std::min<std::int64_t>(room, max_room)); }
-  // How many workers the hosts that `counts` could hold as the strategy asks, `enough` of them, if they were empty, or
-  // now. Of a trial of several workers also: and which reach each other.
+  // How many workers the hosts for which `counts` is true could hold under the strategy, if they were empty or (`now`)
+  // at present. Stops counting at `limit`. Workers of one trial must reach each other.
   template <class Counts>
   int room(const Resources& each, const Workers& workers, const Counts& counts, int limit = max_room,
            bool now = false) const {
@@ -174,13 +177,13 @@ class Placement {
     }
     return bounded(std::max(sum, alone));
   }
-  // How many workers one host holds, with what is free there or with all it has.
+  // How many workers one host can hold, with its free resources (`now`) or with all of them.
   static int capacity(const HostState& host, const Amounts& need, bool now);
   void count(int host, int sign);
 
-  // Why hosts are lost, a few of them; or those that are for good.
+  // Why hosts are lost, for a few of them. `for_good`: only those that are lost for good.
   std::string losses(const char* before, bool for_good = false) const;
-  // Nobody can be lost who was never there.
+  // A host that was never there does not count as lost.
   bool has_lost_host() const {
     return std::any_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return host.gone && host.met; });
   }
@@ -209,7 +212,7 @@ class Placement {
   }
   static std::string used(const HostState& host, const std::vector<std::string>& names);
 
-  // Which devices would serve: whole ones, or the fullest that still has the fraction.
+  // The devices to use: whole ones, or for a fraction the fullest device that still has it.
   static std::optional<std::vector<int>> devices_for(const HostState& host, std::int64_t gpus);
 
   std::optional<Slot> take(int index, const Resources& request, const Amounts& need);
@@ -219,10 +222,10 @@ class Placement {
   std::vector<HostState> hosts_;
   GroupNetwork network_;
   std::set<std::pair<Load, int>> open_;  // hosts that may have room for a request like the last one
-  std::optional<Amounts> ranked_;        // where workers are placed together: what each needs
-  std::set<std::pair<int, int>> rooms_;  // … the hosts by the number of them that they have room for, if any
-  std::int64_t room_ = 0;                // … and for how many there is room on all
-  Amounts total_, free_;                 // of the hosts that are there: cpus and gpus
+  std::optional<Amounts> ranked_;        // if groups are placed: what each worker needs
+  std::set<std::pair<int, int>> rooms_;  // hosts with room, by the number of workers that they have room for
+  std::int64_t room_ = 0;                // room for such workers on all hosts
+  Amounts total_, free_;                 // cpus and gpus of the hosts that are there
   std::optional<Resources> last_;
 };
 

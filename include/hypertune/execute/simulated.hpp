@@ -1,4 +1,4 @@
-// SimulatedExecutor: thousands of workers in virtual time, deterministic to the bit.
+// SimulatedExecutor: simulates thousands of workers in virtual time. Deterministic to the bit.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -12,18 +12,18 @@
 
 namespace hypertune::inline v0 {
 
-/// Runs the program's steps in the caller's thread, one event after the other, each at its virtual time. Events at the
-/// same time come in the order of outages, then trials.
+/// Runs the program's steps in the caller's thread, one event after the other, each at its virtual time. At the same
+/// time, outages come first, then events of trials.
 ///
-/// The workers are taken to outlive the driver: an experiment that was killed and is resumed goes on at the virtual
-/// time of its last record and makes the decisions that it would have made. A program without checkpoints is brought to
-/// where it was by running its steps again (no report comes of them).
+/// The workers are assumed to outlive the driver: an experiment that was killed and is resumed goes on at the virtual
+/// time of its last record, and makes the same decisions as without the interruption. The state of a program without
+/// checkpoints is rebuilt by running its steps again, without reports.
 class SimulatedExecutor {
  public:
   static constexpr bool is_simulated = true;
   static constexpr bool runs_gangs = true;
 
-  /// Error of kind `usage` that names the option that makes no sense.
+  /// Throws an Error of kind `usage` that names an invalid option.
   explicit SimulatedExecutor(SimulationOptions options);
   SimulatedExecutor(SimulatedExecutor&&) noexcept;
   SimulatedExecutor& operator=(SimulatedExecutor&&) noexcept;
@@ -31,8 +31,8 @@ class SimulatedExecutor {
 
   std::vector<Host> hosts() const;
   Seconds now() const;
-  /// After start(): what the record says has happened by `now` is not done again, but what stands at that very moment
-  /// and the outages that still last are told once more, as the record may end in the middle of them.
+  /// To be called after start(). Outages that ended before `now` are not repeated. Those that still last or end exactly
+  /// at `now` are reported again, because the record may end in the middle of them.
   void restore_clock(Seconds now);
   Seconds startup() const;
   std::string name() const { return "simulated"; }

@@ -1,4 +1,4 @@
-// SimulatedGroup: the workers of a simulated attempt, of which some train while others begin.
+// SimulatedGroup: the workers of a simulated attempt, of which some train while others are starting.
 #pragma once
 
 #include <hypertune/execute/allocation.hpp>
@@ -18,16 +18,17 @@
 
 namespace hypertune::inline v0 {
 
-/// As with real workers, a generation that trains goes on until all of the next one stand ready. That one takes over
-/// between two steps. With the loss of one that trains all of them halt and begin together.
+/// As with real workers, a generation goes on training until all workers of the next one are ready. The next one takes
+/// over between two steps. If a worker that trains is lost, all of them halt and start together.
 class SimulatedGroup {
  public:
-  /// Of workers that all have to begin.
+  /// A group whose workers all have to start.
   SimulatedGroup() = default;
-  /// Of workers that train.
+  /// A group whose workers train already.
   explicit SimulatedGroup(const Allocation& training) : machine_(training.generation, training.workers()) {}
 
-  /// Of workers of which some were asked for as the others trained: who has trained last does, until the next step.
+  /// A group of which some workers were asked for while the others trained: the last generation that trained goes on
+  /// until the next step.
   static SimulatedGroup joined(const Growths& growths, const Allocation& newest, Seconds startup) {
     const auto& training = growths.training(startup);
     Allocation before = newest;
@@ -43,13 +44,13 @@ class SimulatedGroup {
   std::uint32_t generation() const { return machine_.generation(); }
   int present() const { return machine_.present(); }
   bool trains() const { return machine_.running() || before_; }
-  /// The generation before trains on, while the newest one is not complete or waits for the end of a step.
+  /// Whether the previous generation still trains, because the newest one is not ready or waits for the end of a step.
   bool changes() const { return before_.has_value(); }
   bool stands_ready(Seconds at) const {
     if (machine_.state() != GroupMachine::State::forming || formed_ > at) return false;
     return std::all_of(ready_.begin(), ready_.end(), [at](Seconds ready) { return ready <= at; });
   }
-  /// The workers that do the steps, and their members.
+  /// The workers that do the steps.
   const Allocation& training(const Allocation& newest) const { return before_ ? before_->allocation : newest; }
   int trainer(int rank) const {
     return before_ ? before_->members.at(static_cast<std::size_t>(rank)) : machine_.member(rank);
@@ -64,8 +65,8 @@ class SimulatedGroup {
     return members;
   }
 
-  /// Ranks of the new generation that were lost before it was asked for: it will not come about. `was`: the allocation
-  /// of the generation before; `ready`: when each rank that begins now stands ready.
+  /// Asks for a new generation. Returns its ranks that were lost already; if there are any, it will not be formed.
+  /// `was`: the allocation of the previous generation; `ready`: when each rank that starts now is ready.
   std::vector<int> form(group::Form next, const Allocation& was, const std::vector<Seconds>& ready, Seconds now) {
     if (machine_.running()) before_ = Before{was, members()};
     formed_ = now;
@@ -81,7 +82,7 @@ class SimulatedGroup {
     return missing;
   }
 
-  /// All of the newest generation stand ready, and who has no place in it leaves.
+  /// The newest generation takes over: all its workers are ready, and workers without a place in it leave.
   void take_over() {
     group::Gone gone;
     if (before_)
@@ -94,11 +95,11 @@ class SimulatedGroup {
   }
 
   struct Loss {
-    bool halts = false;           ///< nobody trains any more
-    bool for_good = false;        ///< nobody is left who knows what was trained
-    std::vector<int> ranks = {};  ///< of the newest generation, which will not come about; none: it still does
+    bool halts = false;           ///< no worker trains any more
+    bool for_good = false;        ///< no worker is left that has the trained state
+    std::vector<int> ranks = {};  ///< lost ranks of the newest generation, which will not be formed; empty: it will be
   };
-  /// These members are gone; some may have been before.
+  /// These members are lost; some may have been gone before.
   Loss lose(const std::vector<int>& members) {
     Loss loss;
     if (before_) {
@@ -111,7 +112,7 @@ class SimulatedGroup {
     for (const auto& action : machine_.resume(group::Gone{members}))
       if (const auto* broken = std::get_if<group::Broken>(&action)) loss.ranks = broken->ranks;
     loss.halts = loss.halts || (!before_ && !loss.ranks.empty());
-    if (!loss.halts) return loss;  // of those that were to join at most: the others go on
+    if (!loss.halts) return loss;  // only workers that were to join are lost: the others go on
     loss.for_good = loss.for_good || machine_.present() == 0;
     halt();
     return loss;
@@ -145,9 +146,9 @@ class SimulatedGroup {
   }
 
   GroupMachine machine_;
-  std::optional<Before> before_;  // what trains until the newest generation does
-  std::vector<Seconds> ready_;    // with that: when each rank of the newest one stands ready
-  Seconds formed_ = 0;            // when the newest one was asked for
+  std::optional<Before> before_;  // the generation that trains until the newest one does
+  std::vector<Seconds> ready_;    // with before_: when each rank of the newest generation is ready
+  Seconds formed_ = 0;            // when the newest generation was asked for
 };
 
 }  // namespace hypertune::inline v0

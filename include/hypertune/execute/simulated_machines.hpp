@@ -1,4 +1,4 @@
-// SimulatedMachines: how fast each simulated worker is, and when it fails.
+// SimulatedMachines: the speed of each simulated worker, and its failures.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -17,10 +17,11 @@
 
 namespace hypertune::inline v0 {
 
-/// Every draw is a function of the seed and of what it is for, so none depends on when, or how often, it is asked for.
+/// Every random number is a function of the seed and its purpose, so that it does not depend on when or how often it is
+/// computed.
 class SimulatedMachines {
  public:
-  /// Error of kind `usage` that names the option that makes no sense.
+  /// Throws an Error of kind `usage` that names an invalid option.
   explicit SimulatedMachines(SimulationOptions options) : options_(std::move(options)) {
     require_sound();
     speeds_.assign(static_cast<std::size_t>(options_.workers), 1.0);
@@ -42,9 +43,10 @@ class SimulatedMachines {
   /// How a step ends.
   struct Outcome {
     Seconds after = 0;
-    int failed = -1;  ///< the rank whose worker fails then; -1: the step is done
+    int failed = -1;  ///< the rank whose worker fails at that time; -1: the step succeeds
   };
-  /// Of the attempt's step, done by these workers: they wait for the slowest, or fail with the first.
+  /// The outcome of step `step` of the attempt on these workers: it ends with the slowest worker or at the first
+  /// failure.
   Outcome outcome(const Launch& launch, const Allocation& workers, int step) const {
     const Seconds duration = duration_of(launch, workers.workers(), step);
     Seconds slowest = 0, first_failure = std::numeric_limits<double>::infinity();
@@ -71,7 +73,7 @@ class SimulatedMachines {
     const SimulationOptions& o = options_;
     if (o.workers < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", o.workers);
     const auto within = [](const char* option, double value, double most, const char* bounds) {
-      if (!(value >= 0 && value <= most))  // NaN is not, either
+      if (!(value >= 0 && value <= most))  // also false for NaN
         fail(Errc::usage, "simulation option '{}' is {}, but must be {}", option, value, bounds);
     };
     constexpr double finite = std::numeric_limits<double>::max();
@@ -88,7 +90,7 @@ class SimulatedMachines {
     }
   }
 
-  static double normal(Rng rng) {  // Box and Muller: one draw is all that is needed
+  static double normal(Rng rng) {  // Box-Muller transform: only one of the two values is needed
     const double u = uniform01(rng), v = uniform01(rng);
     return std::sqrt(-2 * std::log1p(-u)) * std::cos(6.283185307179586 * v);
   }
@@ -105,7 +107,8 @@ class SimulatedMachines {
     return duration / speedup;
   }
 
-  // Of one worker the same as ever. The workers of a new generation do not meet the fate of those before.
+  // A single worker keeps the numbers that it had before groups existed. Each generation has its own numbers, so that a
+  // new generation does not repeat the failures of the one before.
   Rng random_of(const Launch& launch, std::uint32_t generation, int at_step, int rank) const {
     const auto trial = static_cast<std::uint64_t>(launch.trial), step = static_cast<std::uint64_t>(at_step);
     if (rank == 0 && generation == 0) return derived_rng(options_.seed, {2, trial, launch.attempt, step});

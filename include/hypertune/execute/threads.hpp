@@ -1,4 +1,4 @@
-// ThreadExecutor: trials on threads of this process. The lowest overhead; a crash takes everything with it.
+// ThreadExecutor: runs trials on threads of this process. The lowest overhead, but a crash ends everything.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -16,23 +16,23 @@
 
 namespace hypertune::inline v0 {
 
-/// What the threads may use.
+/// Options of a ThreadExecutor.
 struct ThreadOptions {
-  double cpus = 0;                            ///< what trials may ask for in all; 0: the machine's cores
-  double gpus = 0;                            ///< devices that trials may ask for
+  double cpus = 0;                            ///< cores for all trials together; 0: all cores of the machine
+  double gpus = 0;                            ///< GPUs for all trials together
   std::map<std::string, double> custom = {};  ///< further resources by name
   bool pin = false;                           ///< bind each trial's thread to the cores of its slot
-  /// Paused trials that stay in memory; further ones that a checkpoint can bring back are ended instead.
+  /// Maximum number of paused trials that stay in memory; further ones are ended if a checkpoint can restore them.
   std::size_t max_parked = std::numeric_limits<std::size_t>::max();
   /// Called on a trial's thread before it runs there (cudaSetDevice …).
   std::function<void(const Slot&)> bind_slot = {};
 };
 
-/// Runs each trial on a thread of its own while it holds a slot. A report's answer usually comes from within the sink's
-/// call, and the same thread goes on with the next step; a thread whose trial has ended takes the next launch the same
-/// way. A paused trial is a suspended coroutine (or an object at rest): it holds memory but no thread. Threads cannot
-/// be killed: a step that never returns keeps shutdown() waiting (processes do not have this limit). A step that hangs
-/// past the limit fails if it heeds Context::stop_requested(), as an external command does.
+/// Runs each trial on a thread of its own while it holds a slot. A report is usually answered within the sink's call,
+/// and the same thread goes on with the next step; a thread whose trial has ended takes the next launch the same way. A
+/// paused trial is a suspended coroutine (or an idle object): it uses memory but no thread. Threads cannot be killed: a
+/// step that never returns blocks shutdown() (processes do not have this limit). A step that exceeds the hang limit
+/// fails if it obeys Context::stop_requested(), as external commands do.
 class ThreadExecutor {
  public:
   explicit ThreadExecutor(ThreadOptions options = {});
@@ -55,7 +55,7 @@ class ThreadExecutor {
   std::unique_ptr<State> self_;
 };
 
-/// Trials on `cpus` threads' worth of this machine; 0: all its cores.
+/// An executor with `cpus` cores of this machine; 0: all of them.
 inline ThreadExecutor threads(double cpus = 0) { return ThreadExecutor(ThreadOptions{.cpus = cpus}); }
 inline ThreadExecutor threads(ThreadOptions options) { return ThreadExecutor(std::move(options)); }
 

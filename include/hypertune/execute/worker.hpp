@@ -1,4 +1,4 @@
-// The loop of a worker process: it runs a Program's trials on the commands of a driver at the other end of a stream.
+// The loop of a worker process: runs trials of a Program as commanded by a driver at the other end of a stream.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -35,16 +35,16 @@
 namespace hypertune::inline v0 {
 
 struct WorkerOptions {
-  /// Called before an attempt begins: binds the process to its slot.
+  /// Called before an attempt begins, to bind the process to its slot.
   std::function<void(const Slot&)> bind_slot = {};
-  /// Where what the trial prints goes: trials/<id>/log. False: it stays where it is.
+  /// Whether the trial's output goes to trials/<id>/log; otherwise stdout and stderr stay as they are.
   bool redirect_output = true;
 };
 
 namespace detail {
 
-/// The loop with its two threads: the caller's runs the user's code; the other one reads, so that a Stop is heard and
-/// signs of life are sent while a step lasts.
+/// The loop with its two threads. The caller's thread runs the user's code; the other one reads, so that a Stop is
+/// received and signs of life are sent during a step.
 class WorkerLoop {
  public:
   WorkerLoop(int fd, const Program& program, WorkerOptions options)
@@ -57,7 +57,7 @@ class WorkerLoop {
     destroy();
     sealer_.reset();
     std::fflush(nullptr);
-    // The reader ends when the stream is closed from this side.
+    // The reading thread ends when this side shuts the stream down.
     stream_.shut_down();
     reader.join();
     return 0;
@@ -103,11 +103,12 @@ class WorkerLoop {
     } catch (const Error& e) { stream_.send(wire::LogLine{std::string("worker: ") + e.what()}); }
     const std::lock_guard guard(mutex_);
     if (leaving_) return;
-    // The driver is gone: nobody wants what the user's code is doing, and it cannot be made to return.
+    // The driver is gone: the user's code works in vain, and cannot be forced to return.
     ::_exit(disconnected);
   }
 
-  // Under the lock. What follows for the group may come before the trial begins.
+  // To be called under the lock. Called on receipt of the Launch, because messages for the group may come before the
+  // trial begins.
   void take_seat(const Launch& launch) {
     if (launch.parked) return;
     seat_ = {.trial = launch.trial, .attempt = launch.attempt, .member = launch.seat ? launch.seat->member : 0};
@@ -167,7 +168,7 @@ class WorkerLoop {
   }
 
   void perform(const WorkerMachine::Action& action) {
-    const Launch& launch = machine_.launch();  // changes only while no attempt is under way
+    const Launch& launch = machine_.launch();  // changes only while no attempt is running
     if (action.save) save(launch, action.what == WorkerMachine::Do::end);
     switch (action.what) {
       case WorkerMachine::Do::begin: begin(launch); break;
@@ -217,7 +218,7 @@ class WorkerLoop {
     if (options_.redirect_output) {
       const auto log = attempt_->context().log();
       redirect(log);
-      // A command bounds what it prints by itself.
+      // External commands bound their logs themselves.
       if (!program_.external()) keep_log(std::make_unique<BoundedLog>(log, machine_.welcome().log_limit));
     }
     enter(&attempt_->context());
@@ -231,7 +232,7 @@ class WorkerLoop {
     stream_.send(CheckpointLost{machine_.launch().trial, checkpoint, why});
   }
 
-  // Says which context a Stop is for.
+  // Sets the context that a Stop is for.
   void enter(Context* context) {
     const std::lock_guard guard(mutex_);
     context_ = context;
@@ -240,7 +241,7 @@ class WorkerLoop {
 
   void step(const Launch& launch) {
     if (std::exchange(parked_, false)) {
-      if (options_.bind_slot) options_.bind_slot(launch.allocation.lead);  // it may be another one
+      if (options_.bind_slot) options_.bind_slot(launch.allocation.lead);  // the slot may have changed
       attempt_->proceed(launch.allocation.lead);
     }
     auto done = attempt_->step();
@@ -260,12 +261,12 @@ class WorkerLoop {
                           false, attempt_->context().wanted_workers()});
   }
 
-  // The trial writes; hashing and syncing go on beside it.
+  // The trial writes the files; the sealer hashes and syncs them in the background.
   void save(const Launch& launch, bool at_end = false) {
     if (!attempt_) return;
     if (auto writer = at_end ? attempt_->save_at_end() : attempt_->save()) seal(launch, std::move(*writer));
   }
-  // What an attempt that was told to end within a step has left.
+  // Saves the checkpoint that an attempt has left which was told to end within a step.
   void save_left(const Launch& launch) {
     if (!attempt_) return;
     try {
@@ -287,7 +288,7 @@ class WorkerLoop {
     if (sealer_) sealer_->wait(trial);
   }
 
-  // What the attempt holds is freed before anybody hears of its end, except what the next one takes over.
+  // Frees what the attempt holds before its end is sent, except what the next attempt can reuse.
   void end(const wire::Message& last, bool reuse) {
     const Launch& launch = machine_.launch();
     parked_ = false;
@@ -326,13 +327,13 @@ class WorkerLoop {
     attempt_.reset();
   }
 
-  // What the trial prints goes to the file without passing here, which is therefore looked at now and then.
+  // The trial's output goes directly to the file, so its size has to be checked from time to time.
   void keep_log(std::unique_ptr<BoundedLog> log) {
     const std::lock_guard guard(log_mutex_);
     if (log_) log_->trim();
     log_ = std::move(log);
   }
-  // Whether there is one to look at, or soon will be.
+  // Checks the log. Returns whether there is a log to check, or soon will be.
   bool tend_log() {
     {
       const std::lock_guard guard(mutex_);
@@ -364,23 +365,23 @@ class WorkerLoop {
   std::mutex log_mutex_;
   std::unique_ptr<BoundedLog> log_;
 
-  std::mutex mutex_;  // of the machine and the next two
+  std::mutex mutex_;  // guards machine_, context_, seat_ and group_
   std::condition_variable changed_;
   WorkerMachine machine_;
   Context* context_ = nullptr;
-  GroupMessage seat_;  // names the worker of a group that this is
+  GroupMessage seat_;  // identifies this worker in its group
   std::shared_ptr<Group> group_;
   bool leaving_ = false;
 
-  std::optional<AttemptRun> attempt_;  // under way, or ended and kept for the next one
+  std::optional<AttemptRun> attempt_;  // running, or ended and kept for the next attempt
   bool parked_ = false;
 };
 
 }  // namespace detail
 
-/// Serves a driver at the other end of `fd` (a socket) until it says Shutdown; then returns the exit code for the
-/// process. If the stream closes before, the process ends at once. Call it on the process's main thread; the Program's
-/// code runs there.
+/// Serves a driver at the other end of `fd` (a socket) until it sends Shutdown; then returns the exit code for the
+/// process. If the stream closes before that, the process exits at once with code 3. Call it on the process's main
+/// thread; the Program's code runs there.
 inline int run_worker(int fd, const Program& program, WorkerOptions options = {}) {
   return detail::WorkerLoop(fd, program, std::move(options)).run();
 }

@@ -17,34 +17,34 @@
 
 namespace hypertune::inline v0 {
 
-/// What the driver of a worker does because of what happened, in this order.
+/// What the driver of a worker has to do after an event, in this order.
 struct LinkActions {
   std::vector<wire::Message> send;
   std::vector<Event> events;
-  bool kill = false;  ///< end the process by force; its exit is told to exited()
+  bool kill = false;  ///< kill the process, and call exited() when it is gone
 };
 
 struct LinkOptions {
-  Seconds hang_limit = 0;  ///< seconds without a report or alive() until an attempt is taken for hung; 0: none
-  Seconds grace = 5;       ///< seconds between a Stop within a step and the end by force
-  /// Of a worker of several: seconds without any word of its process, which says so while it computes, until it is
-  /// taken for stopped. The others name one that is late, if any of them runs; 0: none.
+  Seconds hang_limit = 0;  ///< seconds without a report or alive() until an attempt counts as hung; 0: no limit
+  Seconds grace = 5;       ///< seconds between a Stop within a step and the kill
+  /// For members of a group: seconds without any message of the process, which sends signs of life while it computes,
+  /// until it counts as lost. (The other members report a late one themselves, if any of them runs.) 0: no limit.
   Seconds silence_limit = 60;
-  bool prints = false;    ///< an external command: it is alive as long as it prints
-  bool reusable = false;  ///< whether the process serves another attempt
+  bool prints = false;    ///< an external command: its output counts as sign of life
+  bool reusable = false;  ///< whether the process can run another attempt
   wire::Welcome welcome = {};
 };
 
-/// The driver's side of the protocol for one worker. Each member function that takes a time tells what happened and
-/// returns what to do. Events of an attempt that ends with its process are held back until the process is gone, so that
-/// a slot is free only when its memory is. Not thread-safe.
+/// The driver's side of the protocol for one worker. The functions that return LinkActions are told what happened and
+/// return what to do. If the process ends with its attempt, the attempt's last event is held back until the process is
+/// gone, so that a slot is reported free only when its memory is free. Not thread-safe.
 class WorkerLink {
  public:
   explicit WorkerLink(LinkOptions options) : options_(std::move(options)) {}
 
   enum class State : std::uint8_t { greeting, idle, running, waiting, parked, leaving, gone };
   State state() const { return state_; }
-  /// Ready for a Launch. It may be given one while it is greeting, too: it is sent after the greeting.
+  /// Whether a Launch is possible. During the greeting it is possible too: the Launch is sent after the greeting.
   bool free() const { return (state_ == State::idle || state_ == State::greeting) && !launch_; }
   bool fresh() const { return !used_; }
   const Launch* launch() const { return launch_ ? &*launch_ : nullptr; }
@@ -66,7 +66,7 @@ class WorkerLink {
     return out;
   }
 
-  /// Continue, Pause or Stop of the attempt that is here. `keep`: whether a paused run may stay in memory.
+  /// Continue, Pause, Stop or GroupMessage for the present attempt. `keep`: whether a paused run may stay in memory.
   LinkActions perform(const Command& command, bool keep, Seconds now) {
     LinkActions out;
     if (const auto* go = std::get_if<Continue>(&command); go != nullptr && state_ == State::waiting) {
@@ -86,7 +86,7 @@ class WorkerLink {
     return out;
   }
 
-  /// Error of kind `protocol` if the message makes no sense now: the worker is to be killed then.
+  /// Throws an Error of kind `protocol` if the message is not allowed now: the worker must be killed then.
   LinkActions receive(wire::Message message, Seconds now) {
     LinkActions out;
     if (state_ == State::gone || state_ == State::leaving) return out;
@@ -96,7 +96,7 @@ class WorkerLink {
     return out;
   }
 
-  /// The process is gone, and everything it sent has been received.
+  /// The process is gone, and everything that it sent was received.
   LinkActions exited(Cause cause) {
     LinkActions out;
     const bool was_parked = state_ == State::parked;
@@ -116,10 +116,10 @@ class WorkerLink {
     held_.reset();
     return out;
   }
-  /// Why a parked run is gone with its process, if so.
+  /// Why a parked run was lost with its process, if it was.
   const std::optional<Cause>& lost_parked() const { return lost_parked_; }
 
-  /// Ends the process by force for a cause of hypertune's own (a memory limit).
+  /// Kills the process for a reason of hypertune (a memory limit).
   LinkActions kill(Cause cause) {
     LinkActions out;
     if (state_ != State::gone && !killed_) {
@@ -129,22 +129,21 @@ class WorkerLink {
     return out;
   }
 
-  /// Asks an idle worker to leave.
+  /// Asks an idle worker to exit.
   LinkActions dismiss() {
     LinkActions out;
     if (state_ == State::idle || state_ == State::greeting) leave(out);
     return out;
   }
 
-  /// At the end of all: asks a worker that has served and computes nothing to leave, so that what it keeps is
-  /// destroyed.
+  /// At shutdown: asks a worker that has run attempts and is not computing to exit, so that its objects are destroyed.
   LinkActions release() {
     LinkActions out;
     if ((state_ == State::idle && used_) || state_ == State::parked || state_ == State::waiting) leave(out);
     return out;
   }
 
-  /// When tick() is to be called at the latest.
+  /// The latest time for the next tick().
   Seconds deadline() const {
     Seconds at = std::numeric_limits<Seconds>::infinity();
     if (killed_ || state_ == State::gone) return at;
@@ -171,7 +170,7 @@ class WorkerLink {
 
  private:
   void sign_of_life(Seconds now) { heard_ = spoke_ = now; }
-  // A driver that was stopped itself finds words that it has not read: so it waits a little once more.
+  // If the driver itself was stopped, unread messages may be waiting: so the limit is extended once by 10 s.
   Seconds silent_at() const {
     constexpr Seconds once_more = 10;
     if (options_.silence_limit <= 0 || state_ != State::running || !launch_ || !launch_->seat)
@@ -194,7 +193,7 @@ class WorkerLink {
         launch_.reset();
         out.events.emplace_back(Stopped{stop.trial, stop.attempt, stop.member});
         break;
-      case State::parked:  // its slot is free already: nobody waits for an answer
+      case State::parked:  // its slot is free already: no answer is sent
         if (options_.reusable) {
           state_ = State::running;
           silent_stop_ = true;
@@ -242,7 +241,7 @@ class WorkerLink {
     require_current(m, "a report of an attempt that is not under way");
     if (state_ != State::running) bad("a report before the answer to the last one");
     sign_of_life(now);
-    if (!stopping_) state_ = State::waiting;  // else the answer is on its way
+    if (!stopping_) state_ = State::waiting;  // otherwise the Stop has been sent as the answer
     out.events.emplace_back(std::move(m));
   }
   void on(Checkpointed& m, Seconds now, LinkActions& out) {
@@ -258,7 +257,7 @@ class WorkerLink {
     require_current(m, "Paused for an attempt that is not under way");
     if (state_ != State::running) bad("Paused without having been asked");
     if (!m.parked) return end(m, options_.reusable, now, out);
-    if (stopping_) return;  // the Stop follows
+    if (stopping_) return;  // Stopped will follow
     state_ = State::parked;
     out.events.emplace_back(m);
   }
@@ -273,7 +272,7 @@ class WorkerLink {
   void on(Failed& m, Seconds now, LinkActions& out) {
     require_current(m, "Failed for an attempt that is not under way");
     const Stopped stopped{m.trial, m.attempt, m.member};
-    end(stopping_ ? Event(stopped) : Event(std::move(m)), false, now, out);  // what threw may have left anything behind
+    end(stopping_ ? Event(stopped) : Event(std::move(m)), false, now, out);  // the process may be in any state
   }
   void on(GroupMessage& m, Seconds now, LinkActions& out) {
     if (!launch_ || !launch_->seat || m.trial != launch_->trial || m.attempt != launch_->attempt) return;
@@ -312,13 +311,13 @@ class WorkerLink {
   bool used_ = false;
   std::optional<Launch> launch_;
   bool stopping_ = false;
-  bool silent_stop_ = false;  // of a parked run: no event
+  bool silent_stop_ = false;  // Stop of a parked run: no event
   bool killed_ = false;
   std::optional<Seconds> kill_at_;
   std::optional<Cause> kill_cause_, lost_parked_;
   std::optional<Event> held_;
-  Seconds heard_ = 0, spoke_ = 0;   // a sign of progress; any word
-  std::optional<Seconds> doubted_;  // since when it has been silent for too long
+  Seconds heard_ = 0, spoke_ = 0;   // time of the last progress; of the last message
+  std::optional<Seconds> doubted_;  // when the silence limit was first exceeded
   std::uint64_t beats_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// WorkerMachine: what a worker process does next, given what it was told. No I/O.
+// WorkerMachine: decides what a worker process does next, given the messages received. No I/O.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -13,15 +13,15 @@
 
 namespace hypertune::inline v0 {
 
-/// The worker's side of the protocol. Messages go in by receive(); the loop asks next() what to do, does it, and says
-/// how it went by reported() or ended(). Not thread-safe.
+/// The worker's side of the protocol. Messages are passed to receive(); the loop asks next() what to do, does it, and
+/// calls reported() or ended() with the outcome. Not thread-safe.
 class WorkerMachine {
  public:
   using Do = AttemptMachine::Do;
   using Action = AttemptMachine::Action;
 
-  /// Error of kind `protocol` if the message makes no sense now. Commands for an attempt that has ended meanwhile are
-  /// ignored: they crossed its end on the way.
+  /// Throws an Error of kind `protocol` if the message is not allowed now. Commands for an attempt that has ended are
+  /// ignored: they were sent before its end was received.
   void receive(const wire::Message& message) {
     detail::visit([this](const auto& m) { on(m); }, message);
   }
@@ -36,7 +36,7 @@ class WorkerMachine {
       attempt_ = {};
       busy_ = true;
       const Action begin = attempt_.next();
-      // Stopped before that, it begins, and ends before the first step.
+      // If it was stopped before it began, it begins, and ends before the first step.
       if (const auto stop = std::exchange(stop_, std::nullopt)) attempt_.on(*stop);
       return begin;
     }
@@ -53,10 +53,10 @@ class WorkerMachine {
   }
 
   bool greeted() const { return greeted_; }
-  /// Whether an attempt is under way, or about to be.
+  /// Whether an attempt is running or about to begin.
   bool busy() const { return busy_ || pending_.has_value(); }
   bool stepping() const { return busy_ && attempt_.stepping(); }
-  /// Whether the attempt under way has been asked to stop.
+  /// Whether the running attempt was asked to stop with a checkpoint.
   bool save_requested() const { return busy_ && attempt_.save_requested(); }
   bool stop_requested() const { return stop_ || shutdown_ || (busy_ && attempt_.stop_requested()); }
   const Launch& launch() const { return launch_; }
@@ -101,7 +101,7 @@ class WorkerMachine {
       stop_ = m;
   }
   void on(const wire::Shutdown&) { shutdown_ = true; }
-  void on(const GroupMessage&) {}  // for the trial's thread, past this
+  void on(const GroupMessage&) {}  // goes to the trial's Group directly
   template <class M>
   void on(const M&) {
     bad("a message that only a worker sends");
@@ -116,7 +116,7 @@ class WorkerMachine {
   bool greeted_ = false;
   wire::Welcome welcome_;
   std::optional<Launch> pending_;
-  std::optional<Stop> stop_;  // of `pending_`
+  std::optional<Stop> stop_;  // a Stop of `pending_`
   Launch launch_;
   bool busy_ = false;  // with the attempt that launch_ describes
   AttemptMachine attempt_;

@@ -1,4 +1,4 @@
-// The worker protocol: what a driver and a worker process say to each other, whatever carries it.
+// The worker protocol: the messages between a driver and a worker process, independent of the transport.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -31,10 +31,10 @@ namespace hypertune::inline v0 {
 ///     Paused | Finished | Stopped | Failed  ->                 (ready for the next Launch, or parked)
 ///                                      <-   Shutdown
 ///
-/// The worker leaves when the stream closes. Doubles travel bit by bit.
+/// The worker exits when the stream closes. Doubles are sent bit by bit.
 namespace wire {
 
-/// Raised whenever a message changes. Driver and worker must agree.
+/// Must be raised whenever a message changes. Driver and worker must have the same version.
 inline constexpr std::uint32_t version = 7;
 
 struct Hello {
@@ -45,27 +45,28 @@ struct Welcome {
   std::uint32_t version = wire::version;
   std::string directory = {};                   ///< the experiment's folder
   Seconds heartbeat = 0;                        ///< seconds between Alive messages while a step runs; 0: none
-  std::string checkpoints = {};                 ///< of ExecutorStart
+  std::string checkpoints = {};                 ///< ExecutorStart::checkpoints
   std::vector<std::string> origins = {};        ///< likewise
   std::uint64_t log_limit = default_log_limit;  ///< likewise
 };
-/// Pause. `keep`: stay in memory; else, where the trial can save, do so and end (Paused says which it was).
+/// A Pause. `keep`: keep the run in memory; otherwise save a checkpoint and end if the trial can save. Paused tells
+/// which.
 struct PauseOrder {
   Pause pause;
   bool keep = true;
 };
-/// End the process, when no attempt is under way.
+/// Exit, once no attempt is running.
 struct Shutdown {};
 /// A line for the user.
 struct LogLine {
   std::string text;
 };
-/// The worker lives; `beats` counts the calls of Context::alive().
+/// A sign of life. `beats` counts the calls of Context::alive().
 struct Alive {
   std::uint64_t beats = 0;
 };
 
-/// A message's place in this list (from 1) is its type on the wire: append only.
+/// The index of a message in this list, from 1, is its type on the wire: only append to the list.
 using Message =
     std::variant<Hello, Welcome, Launch, Continue, PauseOrder, Stop, Shutdown, Started, Reported, Checkpointed,
                  CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive, SaveFailed, GroupMessage>;
@@ -211,7 +212,7 @@ class WireWriter : public PayloadWriter {
   void put(const wire::Alive& m) { put(m.beats); }
 };
 
-/// Reads what WireWriter wrote; anything else is an Error.
+/// Reads what WireWriter wrote; throws an Error at anything else.
 class WireReader : public PayloadReader {
  public:
   using PayloadReader::PayloadReader;
@@ -390,10 +391,10 @@ inline std::string encode(const Message& message) {
   return out;
 }
 
-/// The message of a frame. Error of kind `protocol` if the bytes are not one.
+/// Decodes the message of a frame. Throws an Error of kind `protocol` if the bytes are no message.
 inline Message decode(const Frame& frame) { return detail::WireCodec::decode(frame); }
 
-/// Error of kind `protocol` if the peer speaks another version.
+/// Throws an Error of kind `protocol` if the peer speaks another version.
 inline void require_version(std::uint32_t theirs, std::string_view peer) {
   detail::require_same_version(theirs, version, peer, "worker");
 }

@@ -1,4 +1,4 @@
-// WorkerStream: the worker's end of the stream, with blocking calls.
+// WorkerStream: the worker's end of the stream to the driver. Calls block.
 #pragma once
 
 #include <hypertune/execute/worker_protocol.hpp>
@@ -24,7 +24,7 @@ class WorkerStream {
   WorkerStream& operator=(const WorkerStream&) = delete;
   ~WorkerStream() { ::close(fd_); }
 
-  /// What cannot be sent any more is dropped: receive() tells that the peer is gone.
+  /// Messages that cannot be sent are dropped: receive() tells that the peer is gone.
   void send(const wire::Message& message) {
     const std::lock_guard guard(mutex_);
     out_.clear();
@@ -38,7 +38,8 @@ class WorkerStream {
     }
   }
 
-  /// Bytes as they come; empty: the peer has closed; nullopt: nothing came for `timeout` seconds (negative: for ever).
+  /// The next bytes; empty: the peer has closed the stream; nullopt: nothing came for `timeout` seconds (negative:
+  /// waits for ever).
   std::optional<std::string_view> receive(double timeout) {
     for (;;) {
       pollfd poll{.fd = fd_, .events = POLLIN, .revents = 0};

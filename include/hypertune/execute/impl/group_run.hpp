@@ -1,4 +1,4 @@
-// GroupRun: its members, and the generations that they form.
+// GroupRun: members and generations.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -13,7 +13,7 @@ namespace hypertune::inline v0 {
 HYPERTUNE_INLINE GroupRun::Actions GroupRun::begin() {
   std::vector<int> from(static_cast<std::size_t>(launch_.allocation.workers()), -1);
   follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
-  newcomers_ = 0;  // there is nobody who would wait for them
+  newcomers_ = 0;  // no other member waits for them
   return std::exchange(out_, {});
 }
 
@@ -82,7 +82,7 @@ HYPERTUNE_INLINE Launch GroupRun::member_launch(int member, int rank) const {
   launch.parked = false;
   launch.under_way.reset();
   launch.seat = Seat{member, place_of(rank)};
-  if (told_started_) {  // it gets what the others have from them
+  if (told_started_) {  // it gets its state from the others
     launch.restore.clear();
     launch.next_step = told_ + 1;
     launch.must_restore = false;
@@ -113,7 +113,7 @@ HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
     for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
 }
 
-// Those that train leave their generation at its next commit, for the one that all newcomers stand ready for.
+// Called when all new members are ready. The others then leave their generation at its next commit.
 HYPERTUNE_INLINE void GroupRun::tell_places() {
   newcomers_ = 0;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) tell_place(member);
@@ -139,7 +139,7 @@ HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions
       out_.down.emplace_back(member_launch(start->member, start->rank));
     } else if (const auto* join = std::get_if<group::Join>(&action)) {
       at(join->member).told = false;
-      if (!at(join->member).trained) tell_place(join->member);  // it has nothing to leave
+      if (!at(join->member).trained) tell_place(join->member);  // it is in no generation that it would have to leave
     } else if (const auto* dismissed = std::get_if<group::Dismiss>(&action)) {
       at(dismissed->member).told = false;
     } else if (std::holds_alternative<group::Run>(action)) {
@@ -149,11 +149,11 @@ HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions
         at(machine_.member(rank)).trained = true;
         send(machine_.member(rank), {.kind = GroupMessage::Kind::run, .generation = machine_.generation()});
       }
-      for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));  // rank 0 may be another one
+      for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));  // rank 0 may have changed
     } else if (const auto* broken = std::get_if<group::Broken>(&action)) {
       tell_lost(broken->ranks);
     } else if (std::holds_alternative<group::Complete>(action)) {
-      // Nobody is left who would still read what was said in generations before.
+      // No member reads values of earlier generations any more.
       const std::pair now(machine_.generation(), std::string());
       store_.erase(store_.begin(), store_.lower_bound(now));
       waiting_.erase(waiting_.begin(), waiting_.lower_bound(now));
@@ -163,7 +163,7 @@ HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions
   }
 }
 
-// The generation is broken: the others go on where there is one that has what was trained so far.
+// The generation is broken: the others go on if one of them has the trained state.
 HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
   const bool known =
       std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && m.trained; });
@@ -175,7 +175,7 @@ HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
 
 HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
   loss_ = std::move(cause);
-  for (int member = 0; member < static_cast<int>(members_.size()); ++member)  // nor do these take part any more
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)  // nor are finished ones
     if (std::exchange(at(member).done, false)) members.push_back(member);
   bool trained = false;
   std::vector<int> ranks;
@@ -185,7 +185,8 @@ HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
     if (const int rank = machine_.rank(member); rank >= 0) ranks.push_back(rank);
   }
   if (phase_ == Phase::running) {
-    // Newcomers alone: the generation before goes on. One that was to leave: the next generation may come all the same.
+    // If only new members are lost, the previous generation goes on. If a member that was to leave is lost, the next
+    // generation can still be formed.
     const bool goes_on = intact_ && !trained;
     const std::uint32_t generation = ranks.empty() ? before_ : machine_.generation();
     for (int member = 0; member < static_cast<int>(members_.size()); ++member)

@@ -1,4 +1,4 @@
-// GroupRun: what the Controller asks of a group.
+// GroupRun: commands of the Controller.
 #pragma once
 
 #include <hypertune/execute/group_run.hpp>
@@ -29,7 +29,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Launch& launch) {
 
 HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
-  if (warned_) {  // what is saved now loses no step
+  if (warned_) {  // a checkpoint now loses no step
     save_at_end_ = true;
     return fail_all(*std::exchange(warned_, std::nullopt));
   }
@@ -38,7 +38,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
 }
 
-// To what a member has reported; rank 0 alone tells the Tuner, and saves.
+// Answers a member's report, if the answer is known. Only rank 0 reports to the Tuner, and saves.
 HYPERTUNE_INLINE void GroupRun::answer(int member) {
   Member& m = at(member);
   if (!m.there || !m.report) return;
@@ -54,7 +54,7 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
         Continue{trial, attempt, rank == 0 && step == answered_ && std::exchange(save_, false), member});
   } else if (phase_ == Phase::running && rank != 0 && step > told_ && !intact_ &&
              machine_.state() == GroupMachine::State::forming) {
-    // It was through with the step when the generation broke, and rank 0 was not: rank 0 needs it to get there.
+    // It had finished the step when the generation broke, and rank 0 had not: rank 0 needs it to finish the step.
     untold_.emplace(step, *std::exchange(m.report, std::nullopt));
     ahead_ = std::max(ahead_, step);
     out_.down.emplace_back(Continue{trial, attempt, false, member});
@@ -63,7 +63,7 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
     told_ = step;
     breaks_ = 0;
     tell_report(*m.report);
-  } else if (phase_ == Phase::stopping && rank == 0 && step > told_) {  // what it saves as it ends is of this step
+  } else if (phase_ == Phase::stopping && rank == 0 && step > told_) {  // its last checkpoint is of this step
     told_ = step;
     tell_report(*m.report);
   }
@@ -75,8 +75,8 @@ HYPERTUNE_INLINE void GroupRun::tell_report(Reported report) {
   out_.up.emplace_back(std::move(report));
 }
 
-// Rank 0 may be lost before it gets to a step after which others have gone on, or be led past it by what they have.
-// What one of those said is the trial's then.
+// Rank 0 may be lost before it finishes a step that others have finished, or skip it with the state of the others. Then
+// the report of one of them counts as the trial's.
 HYPERTUNE_INLINE bool GroupRun::tell_untold(int before) {
   untold_.erase(untold_.begin(), untold_.upper_bound(told_));
   if (untold_.empty() || untold_.begin()->first >= before) return false;
@@ -86,7 +86,7 @@ HYPERTUNE_INLINE bool GroupRun::tell_untold(int before) {
   return true;
 }
 
-// Before it ends: the checkpoint that it goes on from may be of later steps.
+// Sends all reports before the attempt ends, because the checkpoint to go on from may be of later steps.
 HYPERTUNE_INLINE void GroupRun::tell_all() {
   if (!told_started_) return;
   const int lead = machine_.size() > 0 ? machine_.member(0) : -1;
@@ -100,13 +100,12 @@ HYPERTUNE_INLINE void GroupRun::tell_all() {
 HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
   if (machine_.size() == 0 || !at(machine_.member(0)).there || !at(machine_.member(0)).report) {
-    save_at_end_ = true;  // who is left is within a step: what it leaves behind is all that can be saved
+    save_at_end_ = true;  // the others are within a step: only what they leave can be saved
     return fail_all({.source = FailureSource::preemption, .text = "rank 0 was lost as the trial was to pause"});
   }
   tell_all();
   pause_ = c;
-  if (joined_ &&
-      (!machine_.running() || ahead_ >= told_)) {  // workers come and go: what rank 0 saves is all that is kept
+  if (joined_ && (!machine_.running() || ahead_ >= told_)) {  // workers are changing: only rank 0's checkpoint is kept
     pause_.save = true;
     pause_.keep = false;
     phase_ = Phase::pausing;
@@ -117,8 +116,8 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
     return;
   }
   phase_ = Phase::pausing;
-  // Rank 0 may be about to end, and what it does before that may need the others: a collective, if they are within a
-  // step. So they go on until it is known what became of it.
+  // Rank 0 may be about to end, and may need the others for a collective before that, if they are within a step. So
+  // they go on until rank 0 has parked or ended.
   lead_first_ =
       fixed_ && std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && !m.report; });
   if (lead_first_) return answer(machine_.member(0));
@@ -127,14 +126,15 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
 
 HYPERTUNE_INLINE void GroupRun::rest() {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
-    // A command of another rank than 0 reports nothing: all that it does is one step.
+    // Commands of other ranks than 0 do not report: they are within one step all the time.
     if (fixed_ && at(member).there && !at(member).report && !at(member).parked)
       send(member, {.kind = GroupMessage::Kind::rest, .generation = machine_.generation()});
     answer(member);
   }
 }
 
-// Rank 0 has come to rest before the others: in memory, so that they are to do the same, or it has saved and ended.
+// Rank 0 has paused before the others. If it stays in memory, they pause as well; otherwise it has saved and ended, and
+// they stop.
 HYPERTUNE_INLINE void GroupRun::lead_rests(bool parked) {
   if (!parked) {
     for (int member = 0; member < static_cast<int>(members_.size()); ++member)
@@ -146,7 +146,7 @@ HYPERTUNE_INLINE void GroupRun::lead_rests(bool parked) {
   rest();
 }
 
-// Between two steps rank 0. Within one, whoever has a commit that brings the step back as far as it was done: any.
+// The member that saves: rank 0 between two steps; within a step any member with a commit of that step. -1: none.
 HYPERTUNE_INLINE int GroupRun::who_saves() {
   const int lead = machine_.size() > 0 ? machine_.member(0) : -1;
   if (lead >= 0 && at(lead).there && at(lead).report) return lead;

@@ -1,4 +1,4 @@
-// GroupRun: what its members say, and how they end.
+// GroupRun: events and ends of its members.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -36,8 +36,8 @@ HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
   end_if_stuck();
 }
 
-// A member has failed because of others, which are all there and wait for the answer to a report that it has not made:
-// none of them will be heard of.
+// A member has failed because of other members, and all of these wait for the answer to a report that rank 0 has not
+// made: none of them will send another event, so the attempt has to end.
 HYPERTUNE_INLINE void GroupRun::end_if_stuck() {
   if (phase_ != Phase::running || !cause_) return;
   std::string waiting;
@@ -75,7 +75,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
     close_if_empty();
 }
 
-// When nobody is on the way any more.
+// Ends the pause once no member is still pausing or stopping.
 HYPERTUNE_INLINE void GroupRun::pause_is_over() {
   const int lead = machine_.member(0);
   bool all = true, moving = false;
@@ -110,7 +110,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
     case Kind::joined:
       fixed_ = fixed_ || m.value == "fixed";
       committed_ = committed_ || key.second == "committed";
-      // What it was told while it was still being started may not have reached it.
+      // A message that was sent while the member was starting may not have reached it.
       if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
       if (m.generation != machine_.generation() || machine_.rank(m.member) < 0) return;
       if (newcomers_ > 0 && !at(m.member).trained) {
@@ -145,8 +145,9 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
   }
 }
 
-// Who has not come to a collective; or, where `m` names nobody, not to the generation that is formed. Newcomers may
-// take their time, and while the generation before goes on, those that train in it, too: until one of them has left it.
+// Kills members that are late for a collective (`m.ranks`) or, if `m` names none, for the generation that is being
+// formed. New members are never late; nor are members that still train in the previous generation, until one of them
+// has left it.
 HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
   const auto end = [this](int member) {
     if (at(member).there && late_.insert(member).second) out_.kill.push_back(member);
@@ -161,7 +162,8 @@ HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
   }
 }
 
-// Whoever is the reason is lost, or ended as it is late. Where all are there, they try again as another generation.
+// A member has given up its generation. A member that caused this is lost, or was killed as late. If all are there,
+// they try again as another generation.
 HYPERTUNE_INLINE void GroupRun::given_up(int member) {
   given_up_.insert(member);
   all_given_up();
@@ -169,7 +171,7 @@ HYPERTUNE_INLINE void GroupRun::given_up(int member) {
 
 HYPERTUNE_INLINE void GroupRun::all_given_up() {
   if (phase_ != Phase::running || !machine_.running() || given_up_.empty()) return;
-  int ended = -1;  // a rank that has come to its end by itself
+  int ended = -1;  // a rank that has finished by itself
   for (int rank = 0; rank < machine_.size(); ++rank) {
     const int member = machine_.member(rank);
     if (at(member).done)
@@ -207,7 +209,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
   }
   at(member).done = !lead;
   if (!lead && phase_ == Phase::pausing) return pause_is_over();
-  // The others form a group that would wait for it.
+  // The others are forming a generation that would wait for it.
   if (!lead && phase_ == Phase::running && !fixed() && !machine_.running() && !intact_)
     return lose({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
   if (!lead && phase_ == Phase::running) all_given_up();
@@ -247,12 +249,12 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
     return lose({member}, std::move(cause));
   at(member).there = false;
-  if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // if rank 0 has saved and ends, all is well
+  if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // no failure if rank 0 saves and ends
     if (!cause_) cause_ = std::move(cause);
     return pause_is_over();
   }
   if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
-  // Others are the reason. Whoever they are will be heard of, and it may be a fault of the trial's own.
+  // Other members are the cause. Their own events will tell it; it may be the trial's own fault.
   if (!cause_) cause_ = std::move(cause);
   if (present() <= 1) return fail_all(Cause(*cause_));
   end_if_stuck();

@@ -1,4 +1,4 @@
-// How InlineExecutor works.
+// InlineExecutor: definitions.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -35,7 +35,7 @@ class InlineExecutor::State {
   }
 
  private:
-  // Commands come from any thread; they are carried out by the one that waits.
+  // A queue of commands. They come from any thread and are carried out by the thread in wait().
   class Commands {
    public:
     void push(Command command) {
@@ -76,7 +76,7 @@ class InlineExecutor::State {
     }
     act(trial, attempt);
   }
-  void carry_out(const Resize&) {}  // it forms no groups
+  void carry_out(const Resize&) {}  // not used: there are no groups
   void carry_out(const GroupMessage&) {}
   template <class C>
   void carry_out(const C& command) {
@@ -91,7 +91,7 @@ class InlineExecutor::State {
     return found != runs_.end() && found->second.launch.attempt == attempt ? &found->second : nullptr;
   }
 
-  // Until the attempt waits for a command, or is over.
+  // Runs the attempt until it waits for a command or is over.
   void act(TrialId trial, Attempt attempt) {
     try {
       while (Run* run = find(trial, attempt)) {
@@ -135,7 +135,7 @@ class InlineExecutor::State {
     start_.sink(done.stopped ? Event(Stopped{trial, attempt}) : Event(Finished{trial, attempt}));
   }
 
-  // Of one that was parked nothing is told.
+  // Ends the attempt. No event is sent if it was parked.
   void stop(Run& run, bool parked) {
     const TrialId trial = run.launch.trial;
     const Attempt attempt = run.launch.attempt;

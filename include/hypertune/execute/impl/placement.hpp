@@ -1,4 +1,4 @@
-// Placement: what is given and taken back, and how much more there is room for.
+// Placement: placing, releasing, and computing the room left.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -97,10 +97,10 @@ HYPERTUNE_INLINE std::vector<Slot> Placement::place_all(const Resources& each, c
   Workers alone = workers;
   alone.strategy = Strategy::strict_pack;
   if (workers.strategy == Strategy::strict_spread) alone.max = 1;
-  if (!beside.empty() && network_.is_outside(at(beside.front()).name))  // these are there all, and stay so
+  if (!beside.empty() && network_.is_outside(at(beside.front()).name))  // all workers are on that host, and stay there
     return workers.strategy == Strategy::strict_spread ? std::vector<Slot>()
                                                        : place_on_any(each, alone, excluded, beside);
-  // Where each is outside, none holds workers together with another.
+  // If every host is outside, no two hosts share the workers of a trial.
   if (network_.outside().size() == hosts_.size()) return place_on_any(each, alone, excluded, beside);
   Excluded others = excluded;
   others.insert(network_.outside().begin(), network_.outside().end());
@@ -209,7 +209,8 @@ HYPERTUNE_INLINE std::vector<Slot> Placement::place_on_any(const Resources& each
   if (packs(workers.strategy)) {
     for (const int host : beside)
       if (usable(host, excluded)) fill(host);
-    // The host where least would be left behind them all; where none has so much room, the largest ones first.
+    // The host with the least room that is enough for all remaining workers; if there is none, the hosts with the most
+    // room first.
     const auto first_with = [&](int room) -> std::optional<int> {
       for (auto at = rooms_.lower_bound({room, -1}); at != rooms_.end(); ++at)
         if (usable(at->second, excluded)) return at->second;
@@ -222,16 +223,16 @@ HYPERTUNE_INLINE std::vector<Slot> Placement::place_on_any(const Resources& each
       if (!best || !fill(*best)) break;
     }
   } else {
-    std::vector<int> served;  // one worker a host and round, the least loaded host first
+    std::vector<int> served;  // one worker per host and round, the least loaded host first
     for (const int host : beside)
       if (close(host)) served.push_back(host);
     for (bool first = true, progress = false; (first || progress) && wanted() > 0; first = false) {
-      progress = first && !served.empty();  // those that these join have a round yet to come
+      progress = first && !served.empty();  // the hosts in `beside` get workers in the next round
       for (auto at = open_.begin(); at != open_.end() && wanted() > 0;) {
         const int host = at++->second;
         if (!usable(host, excluded)) continue;
         close(host);
-        if (add(host)) served.push_back(host);  // else it is too full until something is released there
+        if (add(host)) served.push_back(host);  // otherwise it is too full until a slot is released there
         progress = true;
       }
       for (const int host : std::exchange(served, {})) open(host);
@@ -345,7 +346,7 @@ HYPERTUNE_INLINE std::optional<Slot> Placement::take(int index, const Resources&
     if (!devices) return std::nullopt;
     slot.gpus = std::move(*devices);
   }
-  // Whole cores are given by number where enough are left; fractions share what the system gives them.
+  // Whole cores are assigned by number if enough are left; trials with fractions are scheduled by the system.
   const auto cores = static_cast<std::size_t>(need.cpus / unit);
   if (need.cpus % unit == 0 && cores > 0 && cores <= host.cores.size()) {
     for (std::size_t i = 0; i < cores; ++i) {

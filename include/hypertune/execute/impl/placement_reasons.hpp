@@ -1,4 +1,4 @@
-// Placement: why a request is not placed, in a sentence.
+// Placement: messages that say why a request is not placed.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -55,7 +55,7 @@ HYPERTUNE_INLINE std::string Placement::why_not(const Resources& each, const Wor
                                           workers.strategy == Strategy::strict_pack     ? " on one host"
                                           : workers.strategy == Strategy::strict_spread ? " on a host of its own each"
                                                                                         : "");
-  const Workers apart{.strategy = workers.strategy};  // which need not reach each other
+  const Workers apart{.strategy = workers.strategy};  // ignores whether hosts reach each other
   if (!possible(each, workers, excluded)) {
     const auto counts = [&](const auto& host) { return !host.for_good && !excluded.contains(host.name); };
     const int most = room(each, workers, counts);
@@ -105,7 +105,7 @@ HYPERTUNE_INLINE std::vector<std::string> Placement::missing(const Amounts& need
 
 HYPERTUNE_INLINE std::vector<std::string> Placement::missing_now(const Amounts& need, const HostState& host) {
   Amounts have = host.free;
-  if (host.total.memory > 0 && need.memory > have.memory) have.memory = -1;  // nothing left is not "not accounted for"
+  if (host.total.memory > 0 && need.memory > have.memory) have.memory = -1;  // 0 would mean "not accounted for"
   if (host.total.memory == 0) have.memory = 0;
   auto lacking = missing(need, have);
   if (lacking.empty() && need.gpus > 0 && !devices_for(host, need.gpus)) lacking.emplace_back("gpus");

@@ -1,4 +1,4 @@
-// How SimulatedExecutor works.
+// SimulatedExecutor: definitions.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -45,7 +45,7 @@ class SimulatedExecutor::State {
   }
 
   void wait(Seconds deadline) {
-    constexpr int burst = 4096;  // events between two looks of the Tuner
+    constexpr int burst = 4096;  // events before wait() returns to the Tuner
     notified_ = false;
     for (int i = 0; i < burst && !notified_; ++i) {
       if (events_.empty() || events_.top().time > deadline) {
@@ -71,8 +71,8 @@ class SimulatedExecutor::State {
   struct Due {
     Seconds time;
     Kind kind;
-    TrialId trial;        // or the worker
-    std::uint64_t fence;  // of the run; or, of a worker that is lost: whether for good
+    TrialId trial;        // or the worker, for lost and back
+    std::uint64_t fence;  // fence of the run; for lost: 1 if for good
     friend bool operator>(const Due& a, const Due& b) {
       return std::tie(a.time, a.kind, a.trial) > std::tie(b.time, b.kind, b.trial);
     }
@@ -82,14 +82,14 @@ class SimulatedExecutor::State {
     std::optional<AttemptRun> attempt;
     int steps = 0;            // done
     int saved = 0;            // steps done at the last save
-    Seconds at = 0;           // where it stands in time; behind the clock while it catches up after a restart
-    std::uint64_t fence = 0;  // of the one event that it waits for; 0: it waits for an answer
+    Seconds at = 0;           // time of the run; behind now_ while it catches up after a restart
+    std::uint64_t fence = 0;  // of the event that it waits for; 0: it waits for an answer
     bool started = false, parked = false;
     std::optional<SimulatedGroup> group = {};  // of several workers
-    std::uint64_t forming = 0;                 // fence of the moment at which they stand ready
-    bool answered = false;                     // it is to train as soon as they do
-    bool resizing = false;                     // … which is to be told
-    int failing = -1;                          // rank whose failure the step is to end in
+    std::uint64_t forming = 0;                 // fence of the event when its workers are ready
+    bool answered = false;                     // it is to train as soon as they are ready
+    bool resizing = false;                     // a Resized is to be sent then
+    int failing = -1;                          // rank whose failure ends the step; -1: none
   };
 
   void schedule_outages() {
@@ -123,7 +123,7 @@ class SimulatedExecutor::State {
       run.at += startup();
       return schedule(run);
     }
-    if (forming ? run.at + startup() < now_ : !answered) {  // they have stood ready before
+    if (forming ? run.at + startup() < now_ : !answered) {  // they were ready before
       if (forming) run.at += startup();
       run.group.emplace(run.launch.allocation);
       if (answered) schedule(run);
@@ -134,7 +134,7 @@ class SimulatedExecutor::State {
     run.group.emplace();
     form(run, {}, std::vector<int>(static_cast<std::size_t>(workers), -1));
   }
-  // What an earlier driver had join it may be on its way still.
+  // Continues a run in which workers may still be joining that an earlier driver has asked for.
   void take_up(Run& run, const UnderWay& under_way) {
     run.group = SimulatedGroup::joined(under_way.growths, run.launch.allocation, startup());
     run.resizing = true;
@@ -146,21 +146,21 @@ class SimulatedExecutor::State {
     if (run == nullptr || run->parked) return;
     SimulatedGroup& group = group_of(*run);
     if (c.allocation.generation <= group.generation()) return;
-    if (group.changes() && group.stands_ready(run->at)) group.take_over();  // it would have, with the answer
+    if (group.changes() && group.stands_ready(run->at)) group.take_over();  // it would have done so with the answer
     if (!group.trains()) run->at = now_;
     const Allocation was = std::exchange(run->launch.allocation, std::move(c.allocation));
     run->resizing = true;
     form(*run, was, std::move(c.from));
   }
-  void on(const GroupMessage&) {}  // its workers are of one mind
-  // What begins stands ready after a while. Who is dismissed is gone at once, or after the step that it takes part in.
+  void on(const GroupMessage&) {}  // simulated workers exchange no messages
+  // New workers are ready after the startup time. Dismissed ones are gone at once, or after their present step.
   void form(Run& run, const Allocation& was, std::vector<int> from) {
     const std::vector<Seconds> ready(from.size(), now_ + startup());
     auto missing = run.group->form({run.launch.allocation.generation, std::move(from)}, was, ready, now_);
     run.forming = 0;
-    if (!missing.empty()) return tell_lost(run, std::move(missing), lost_worker());  // meanwhile
+    if (!missing.empty()) return tell_lost(run, std::move(missing), lost_worker());  // lost meanwhile
     if (!run.group->changes()) return wait_for_workers(run);
-    // A step that begins at this very moment can as well be done by the others.
+    // A step that begins at this very time can be done by the new generation instead.
     if (run.fence == 0 || run.at < now_ || !run.group->stands_ready(run.at)) return;
     run.fence = 0;
     go_on(run);
@@ -177,7 +177,7 @@ class SimulatedExecutor::State {
     if (std::exchange(run.answered, false)) schedule(run);
     if (std::exchange(run.resizing, false)) start_.sink(resized);
   }
-  // With the next step, in the newest generation where all of it stand ready.
+  // Goes on with the next step, in the newest generation if all its workers are ready.
   void go_on(Run& run) {
     const bool takes_over = run.group && run.group->changes() && run.group->stands_ready(run.at);
     run.answered = takes_over || (run.group && !run.group->trains());
@@ -190,20 +190,20 @@ class SimulatedExecutor::State {
     if (!run.group) run.group.emplace(run.launch.allocation);
     return *run.group;
   }
-  // The attempt goes on where there is somebody left.
+  // Members of a run are lost: the attempt goes on if any are left.
   void lose(TrialId trial, Attempt attempt, const std::vector<int>& members, Cause cause) {
     Run* run = find(trial, attempt);
     if (run == nullptr) return;
     auto loss = group_of(*run).lose(members);
     if (loss.halts) {
-      run->answered |= std::exchange(run->fence, 0) != 0;  // the step that was under way is done again
+      run->answered |= std::exchange(run->fence, 0) != 0;  // the interrupted step is done again
       run->forming = 0;
       if (loss.for_good) return fail_run(trial, attempt, std::move(cause));
     } else if (loss.ranks.empty()) {
       return;
     }
     if (!loss.ranks.empty()) return tell_lost(*run, std::move(loss.ranks), std::move(cause));
-    run->at = now_;  // they were to leave, and those that stay are known
+    run->at = now_;  // the lost ones were to leave: the newest generation is not affected
     wait_for_workers(*run);
   }
   void tell_lost(const Run& run, std::vector<int> ranks, Cause cause) {
@@ -246,7 +246,7 @@ class SimulatedExecutor::State {
     return run != nullptr && run->fence == 0 && !run->answered && !run->parked ? run : nullptr;
   }
 
-  // When the step under way will end, and how.
+  // Schedules the end of the present step.
   void schedule(Run& run) {
     const Allocation& newest = run.launch.allocation;
     const auto outcome = machines_.outcome(run.launch, run.group ? run.group->training(newest) : newest, run.steps);
@@ -268,7 +268,7 @@ class SimulatedExecutor::State {
       auto members = members_on(run, worker);
       const bool here = !members.empty(), parked = run.parked;
       if (here && !parked) victims.push_back({it->first, run.launch.attempt, std::move(members)});
-      it = here && parked ? runs_.erase(it) : std::next(it);  // nobody waits to hear of these
+      it = here && parked ? runs_.erase(it) : std::next(it);  // no event is sent for parked runs
     }
     std::sort(victims.begin(), victims.end(), [](const auto& a, const auto& b) { return a.trial < b.trial; });
     start_.sink(HostLost{worker, "scripted outage", for_good});
@@ -284,7 +284,7 @@ class SimulatedExecutor::State {
     if (due.kind == Kind::back) return start_.sink(HostGained{static_cast<int>(due.trial)});
     const auto found = runs_.find(due.trial);
     const auto fence = [&] { return due.kind == Kind::formed ? found->second.forming : found->second.fence; };
-    if (found == runs_.end() || fence() != due.fence) return;  // it was stopped meanwhile
+    if (found == runs_.end() || fence() != due.fence) return;  // the run was stopped meanwhile
     Run& run = found->second;
     const Attempt attempt = run.launch.attempt;
     run.at = due.time;
@@ -313,12 +313,13 @@ class SimulatedExecutor::State {
     start_.sink(Reported{due.trial, attempt, std::move(*done.report), std::move(done.made), 0, false, wanted});
   }
 
-  // Where the worker was before the driver died: from the newest checkpoint, by the steps since.
+  // Begins the program. After a restart, repeats the steps since the newest checkpoint, up to where the worker was
+  // before the driver died.
   void begin(Run& run) {
     run.attempt.emplace(
         *store_, start_.directory, run.launch,
         [&](const CheckpointInfo& checkpoint, const std::string& why) {
-          lost_.push_back({run.launch.trial, checkpoint, why});  // the sink might end the run
+          lost_.push_back({run.launch.trial, checkpoint, why});  // sent later, as the sink may end the run
         },
         start_.log_limit);
     std::vector<AttemptRun> in_the_way;
@@ -327,7 +328,7 @@ class SimulatedExecutor::State {
     run.attempt->begin(*start_.program, previous ? &*previous : nullptr);
     const int from = run.attempt->steps();
     const int newest = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
-    const bool held = run.launch.next_step > newest;  // in memory, more than any checkpoint has
+    const bool held = run.launch.next_step > newest;  // the worker had steps in memory that no checkpoint has
     run.saved = from;
     if (!held) run.steps = from;
     while (run.attempt->steps() < run.steps && run.attempt->step().report) {}
@@ -372,7 +373,7 @@ class SimulatedExecutor::State {
   std::priority_queue<Due, std::vector<Due>, std::greater<>> events_;
   std::unordered_map<TrialId, Run> runs_;
   detail::KeptRuns kept_;
-  std::vector<CheckpointLost> lost_;  // to be told
+  std::vector<CheckpointLost> lost_;  // CheckpointLost events still to be sent
   Seconds now_ = 0;
   std::uint64_t fences_ = 0;
   bool notified_ = false;

@@ -1,4 +1,4 @@
-// How ThreadExecutor works.
+// ThreadExecutor: definitions.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -31,7 +31,7 @@
 #include <utility>
 #include <variant>
 
-extern "C" void omp_set_num_threads(int) __attribute__((weak));  // OpenMP's, where the program is linked with it
+extern "C" void omp_set_num_threads(int) __attribute__((weak));  // defined if the program is linked with OpenMP
 
 namespace hypertune::inline v0 {
 
@@ -43,11 +43,11 @@ class ThreadExecutor::State {
     Launch launch;
     AttemptMachine machine;
     Place place = Place::ready;
-    std::optional<AttemptRun> attempt;  // set under the lock; else of the thread that drives the run
-    Seconds heard = 0;                  // last sign of life of a step, where there is a limit
+    std::optional<AttemptRun> attempt;  // set under the lock; otherwise used by the thread that drives the run
+    Seconds heard = 0;                  // last sign of life of a step, if there is a hang limit
     std::uint64_t beats = 0;
     bool hung = false;
-    std::shared_ptr<Group> group;  // of several workers
+    std::shared_ptr<Group> group;  // set for a member of a group
   };
   using RunPtr = std::shared_ptr<Run>;
   static RunKey key(const Run& run) { return key_of(run.launch); }
@@ -97,13 +97,13 @@ class ThreadExecutor::State {
       run = std::make_shared<Run>(std::move(launch));
       if (run->launch.seat) take_seat(*run);
       runs_[key(*run)] = run;
-      if (dying_.contains(key(*run))) return;  // set ready when that is gone: a trial never runs twice at once
+      if (dying_.contains(key(*run))) return;  // made ready once the old run is gone: a trial never runs twice at once
     }
     make_ready(std::move(run));
   }
   void on(Continue& c) { answer(c); }
   void on(Pause& c) { answer(c); }
-  void on(const Resize&) {}  // of groups that are not there
+  void on(const Resize&) {}  // for groups that do not exist here
   void on(GroupMessage& m) {
     std::shared_ptr<Group> group;
     {
@@ -130,7 +130,7 @@ class ThreadExecutor::State {
     } else if (found->machine.parked()) {
       --parked_;
       dying_.insert(key(*found));
-      dead_runs_.push_back(found);  // destroyed by a worker: it is the user's code
+      dead_runs_.push_back(found);  // destroyed by a worker thread, as this runs the user's code
       runs_.erase(key(*found));
       wake_one();
     } else if (found->place == Run::Place::resting) {
@@ -138,7 +138,7 @@ class ThreadExecutor::State {
     }
   }
 
-  // Threads cannot be ended by force. One that is late may still return.
+  // In place of killing a member: threads cannot be killed, but a late one may still return.
   void ask_to_leave(TrialId trial, Attempt attempt, int member) {
     Stop stop{trial, attempt, false, member};
     on(stop);
@@ -166,7 +166,8 @@ class ThreadExecutor::State {
       const std::lock_guard guard(mutex_);
       closing_ = true;
       ready_.clear();
-      // Steps under way are asked to return. Runs at rest are ended side by side: each may take its time to leave.
+      // Running steps are asked to return. Suspended runs are destroyed by several threads in parallel, as each may
+      // take long.
       for (auto run = runs_.begin(); run != runs_.end();) {
         const bool driven = run->second->place == Run::Place::driven;
         if (driven && run->second->attempt) run->second->attempt->context().request_stop();
@@ -181,7 +182,7 @@ class ThreadExecutor::State {
     work_.notify_all();
     for (auto& thread : threads) thread.join();
     groups_.clear();
-    sealer_.reset();  // finishes what was written; nobody hears of it any more, the next driver finds it
+    sealer_.reset();  // finishes checkpoints that were written; the next driver finds them
     runs_.clear();
     kept_.clear();
     parked_ = 0;
@@ -208,7 +209,7 @@ class ThreadExecutor::State {
   void make_ready(RunPtr run) {
     run->place = Run::Place::ready;
     ready_.push_back(std::move(run));
-    // A worker inside the sink looks for work when it comes out; waking another one would only move the trial.
+    // A worker thread within the sink looks for work afterwards; waking another one would only move the trial to it.
     if (!in_sink()) wake_one();
   }
   void wake_one() {
@@ -244,12 +245,12 @@ class ThreadExecutor::State {
   }
   void emit(Event event) {
     if (closing_.load(std::memory_order_relaxed)) return;
-    if (groups_.hear(event)) return groups_.work();  // what it sets ready is for others: this thread may wait for them
+    if (groups_.hear(event)) return groups_.work();  // wakes other threads for new work, as this one may wait for them
     in_sink() = true;
     start_.sink(std::move(event));
     in_sink() = false;
   }
-  void emit_from_outside(Event event) {  // on a thread that runs no trials: what it sets ready is for others
+  void emit_from_outside(Event event) {  // for threads that run no trials: wakes worker threads for new work
     if (closing_.load(std::memory_order_relaxed)) return;
     if (groups_.hear(event)) return groups_.work();
     start_.sink(std::move(event));
@@ -264,7 +265,7 @@ class ThreadExecutor::State {
         if (!dead_runs_.empty()) wake_one();
         guard.unlock();
         const RunKey gone = key(*dead);
-        dead->attempt.reset();  // now, though the thread that parked it may still hold the rest
+        dead->attempt.reset();  // now, even if the thread that parked it still holds a pointer
         dead.reset();
         guard.lock();
         if (const auto died = dying_.find(gone); died != dying_.end()) {
@@ -292,12 +293,12 @@ class ThreadExecutor::State {
     }
   }
 
-  // Takes a run as far as it goes without waiting: to its end, a pause, or a report whose answer is still to come.
+  // Drives a run until it would have to wait: to its end, a pause, or a report whose answer is still to come.
   void drive(const RunPtr& run) {
     const TrialId trial = run->launch.trial;
     const Attempt attempt = run->launch.attempt;
     try {
-      bind_to(run->launch.allocation.lead);  // calls the user's bind_slot, which may throw as well
+      bind_to(run->launch.allocation.lead);  // calls the user's bind_slot, which may throw
       while (const auto action = next_action(run)) {
         if (action->save) save(run, action->what == AttemptMachine::Do::end);
         switch (action->what) {
@@ -314,7 +315,7 @@ class ThreadExecutor::State {
       }
     } catch (...) {
       Cause cause = cause_of_current_exception();
-      const bool stopped = asked_to_stop(run);  // what it threw on its way out is of no interest
+      const bool stopped = asked_to_stop(run);  // then its exception does not matter
       if (stopped) save_left(run);
       if (!stopped && run->attempt)
         cause = run->attempt->blame(std::move(cause),
@@ -324,7 +325,7 @@ class ThreadExecutor::State {
     }
   }
 
-  // What this thread does with the run; nothing where it is at rest now, or the executor closes.
+  // The next action for the run; nullopt if the run waits now, or the executor is closing.
   std::optional<AttemptMachine::Action> next_action(const RunPtr& run) {
     const std::lock_guard guard(mutex_);
     if (closing_) {
@@ -337,11 +338,11 @@ class ThreadExecutor::State {
       return std::nullopt;
     }
     if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
-    if (!ready_.empty()) wake_one();  // set ready within the sink; this thread is busy now
+    if (!ready_.empty()) wake_one();  // made ready within the sink; this thread is busy now
     return action;
   }
 
-  // False: the attempt is over, or nobody wants to hear of it.
+  // Does a step. False: the attempt is over, or the executor is closing.
   bool step(const RunPtr& run) {
     const TrialId trial = run->launch.trial;
     const Attempt attempt = run->launch.attempt;
@@ -360,7 +361,7 @@ class ThreadExecutor::State {
     return false;
   }
 
-  // After a step: false if nobody wants to hear of it. Throws if the step was taken for hung.
+  // To be called after a step: false if the executor is closing. Throws if the step counts as hung.
   bool may_go_on(const RunPtr& run, bool reports) {
     const std::lock_guard guard(mutex_);
     if (closing_) {
@@ -375,7 +376,7 @@ class ThreadExecutor::State {
     reports ? run->machine.reported() : run->machine.ended();
     return true;
   }
-  // Under mutex_, while closing: the run is destroyed without the lock, by whoever comes by.
+  // To be called under mutex_, while closing. A worker thread will destroy the run without the lock.
   void retire(const RunPtr& run) {
     const auto found = runs_.find(key(*run));
     if (found != runs_.end() && found->second == run) runs_.erase(found);
@@ -391,7 +392,7 @@ class ThreadExecutor::State {
     const Launch& launch = run->launch;
     std::optional<AttemptRun> previous;
     if (start_.program->keeps()) {
-      std::vector<AttemptRun> in_the_way;  // ends without the lock
+      std::vector<AttemptRun> in_the_way;  // destroyed without the lock
       const std::lock_guard guard(mutex_);
       previous = kept_.take(launch.allocation.lead, in_the_way);
     }
@@ -411,12 +412,12 @@ class ThreadExecutor::State {
     emit(CheckpointLost{trial, checkpoint, why});
   }
 
-  // The trial writes; hashing and syncing go on beside it.
+  // The trial writes the files; the sealer hashes and syncs them in the background.
   void save(const RunPtr& run, bool at_end = false) {
     if (!run->attempt) return;  // stopped before it began
     if (auto writer = at_end ? run->attempt->save_at_end() : run->attempt->save()) seal(run, std::move(*writer));
   }
-  // What an attempt that was told to end within a step has left, if it is wanted.
+  // Saves the checkpoint that an attempt has left which was told to end within a step, if it was told to save.
   void save_left(const RunPtr& run) {
     {
       const std::lock_guard guard(mutex_);
@@ -463,7 +464,7 @@ class ThreadExecutor::State {
     return parked_ >= options_.max_parked;
   }
 
-  // The run is over: what it holds is freed before anybody hears of it, except what another trial takes over.
+  // The run is over: frees what it holds before the event is sent, except what another trial can reuse.
   void leave(const RunPtr& run, Event event, bool in_order = false) {
     sealer_->wait(run->launch.trial);
     std::optional<AttemptRun> dead;
@@ -488,7 +489,7 @@ class ThreadExecutor::State {
       CPU_ZERO(&set);
       for (const int core : slot.cpus)
         if (core < static_cast<int>(cores_.size())) CPU_SET(cores_[static_cast<std::size_t>(core)], &set);
-      if (CPU_COUNT(&set) == 0)  // no cores of its own: all, and not those of the trial that was here before
+      if (CPU_COUNT(&set) == 0)  // no cores of its own: use all, not those of the previous trial on this thread
         for (const int core : cores_) CPU_SET(core, &set);
       if (CPU_COUNT(&set) > 0) ::sched_setaffinity(0, sizeof set, &set);
     }
@@ -504,11 +505,11 @@ class ThreadExecutor::State {
 
   std::mutex mutex_;
   std::condition_variable work_;
-  detail::Doorbell bell_;  // wakes the thread that waits for the experiment
+  detail::Doorbell bell_;  // wakes the thread in wait()
   std::deque<RunPtr> ready_;
   std::map<RunKey, RunPtr> runs_;
-  std::vector<RunPtr> dead_runs_;  // dropped at rest; destroyed by a worker
-  std::set<RunKey> dying_;         // trials with a run in there, or being destroyed, while the executor goes on
+  std::vector<RunPtr> dead_runs_;  // dropped while suspended; destroyed by a worker thread
+  std::set<RunKey> dying_;         // runs in dead_runs_ or being destroyed, while the executor goes on
   detail::KeptRuns kept_;
   std::size_t parked_ = 0;
   std::vector<std::thread> threads_;
