@@ -1,4 +1,4 @@
-// What the results of an experiment say: importance of parameters, Pareto front, best so far.
+// Analysis of an experiment's results: importance of parameters, Pareto front, best value so far.
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
@@ -25,11 +25,11 @@
 
 namespace hypertune::inline v0 {
 
-/// What a parameter explains. See fanova().
+/// How much of the variation of the results one parameter explains. See fanova().
 struct Importance {
   std::string name;
-  double share = 0;     ///< of what all parameters explain, each by itself: the sum is 1 (0 where nothing varies)
-  double variance = 0;  ///< of the whole variance: what is missing to a sum of 1 is owed to interactions
+  double share = 0;     ///< `variance` divided by its sum over all parameters; 0 if nothing varies
+  double variance = 0;  ///< share of the whole variance; the difference between the sum and 1 is due to interactions
   friend bool operator==(const Importance&, const Importance&) = default;
 };
 
@@ -50,7 +50,7 @@ inline std::vector<Importance> ranked_importance(std::vector<std::string> names,
 
 }  // namespace detail
 
-/// The parameters of `space` by importance, the most important first. Constants and derived parameters have none.
+/// The parameters of `space` by importance, the most important first. Constants and derived parameters have share 0.
 inline std::vector<Importance> importance(const SearchSpace& space, std::span<const Point> points,
                                           std::span<const double> losses, const FanovaOptions& options = {}) {
   std::vector<std::vector<double>> units;
@@ -61,13 +61,13 @@ inline std::vector<Importance> importance(const SearchSpace& space, std::span<co
     units.push_back(space.to_unit(point));
     for (std::size_t d = 0; d < space.size(); ++d)
       if (space.domain(d).kind == DomainKind::derived || space.domain(d).kind == DomainKind::constant)
-        units.back()[d] = 0.5;  // nothing to explain by
+        units.back()[d] = 0.5;  // a constant coordinate explains nothing
   }
   return detail::ranked_importance(std::move(names), fanova(units, losses, options));
 }
 
-/// The same where only the configurations are known, not the space: a number stands at its rank among the others, text
-/// and flags are options. Importance is then over the configurations that were tried, as densely as they were.
+/// The same if only the configurations are known, not the space. A number is represented by its rank among the values
+/// that were tried; text and flags are categories. Importance is then measured over the tried configurations.
 inline std::vector<Importance> importance(std::span<const Params> configurations, std::span<const double> losses,
                                           const FanovaOptions& options = {}) {
   std::vector<std::string> names;
@@ -91,7 +91,7 @@ inline std::vector<Importance> importance(std::span<const Params> configurations
       if (const auto* real = std::get_if<double>(&value)) return *real;
       return std::numeric_limits<double>::quiet_NaN();
     };
-    // Numbers by size (NaN before all), then flags, then text: ties share the middle of their ranks.
+    // Numbers by value, then NaN, flags and text by their text form. Ties share the middle of their ranks.
     std::map<std::pair<std::pair<bool, double>, std::string>, std::vector<std::size_t>> groups;
     for (const auto& [row, value] : column) {
       const double x = number(value);
@@ -110,7 +110,8 @@ inline std::vector<Importance> importance(std::span<const Params> configurations
 
 namespace detail {
 
-// The trials that a judgement about parameters rests on: those that ended with a result, or failed by the user's code.
+// The trials that importance is computed from: those with a finite value of the metric. Trials that failed without one
+// or reported nothing usable get the worst loss. Trials without any report are left out.
 template <class Take>
 void judged_trials(const Results& results, const Objective& objective, Take take) {
   for (const TrialResult& trial : results.trials()) {
@@ -130,8 +131,9 @@ inline Objective first_objective(const Results& results) {
 
 }  // namespace detail
 
-/// Importance over the results of an experiment in its space. Each trial counts by its best report of the metric
-/// (by default the first objective's); one that failed, or whose reports are all NaN, counts as the worst.
+/// Importance over the results of an experiment in its space. Each trial is represented by its best report of the
+/// metric (by default the first objective's). A trial without a finite value that failed or reported gets the worst
+/// loss.
 inline std::vector<Importance> importance(const Results& results, const SearchSpace& space,
                                           std::optional<Objective> objective = std::nullopt,
                                           const FanovaOptions& options = {}) {
@@ -139,14 +141,14 @@ inline std::vector<Importance> importance(const Results& results, const SearchSp
   std::vector<double> losses;
   detail::judged_trials(results, objective ? *objective : detail::first_objective(results),
                         [&](const TrialResult& trial, double loss) {
-                          if (trial.point.size() != space.size()) return;  // of an earlier form of the space
+                          if (trial.point.size() != space.size()) return;  // of an earlier space
                           points.push_back(trial.point);
                           losses.push_back(loss);
                         });
   return importance(space, points, losses, options);
 }
 
-/// As above, where only the record is at hand (`Results::read(directory)`), not the space.
+/// As above if the space is not available, as after `Results::read(directory)`.
 inline std::vector<Importance> importance(const Results& results, std::optional<Objective> objective = std::nullopt,
                                           const FanovaOptions& options = {}) {
   std::vector<Params> configurations;
@@ -159,9 +161,9 @@ inline std::vector<Importance> importance(const Results& results, std::optional<
   return importance(configurations, losses, options);
 }
 
-/// The volume between the results and `reference`, a value per objective in its own sign that every good trial beats:
-/// the larger, the better the front as a whole. Of the trials pareto_front() chooses from. Exact; see hypervolume() of
-/// losses.
+/// The volume that the results dominate, bounded by `reference`: a value per objective, in the metric's own sign, that
+/// every good trial beats. The larger the volume, the better the front as a whole. It is computed exactly from the
+/// trials of pareto_front(); see hypervolume() of losses.
 inline double hypervolume(const Results& results, std::span<const double> reference) {
   const auto& objectives = results.experiment().objectives;
   if (reference.size() != objectives.size())
@@ -181,9 +183,9 @@ inline double hypervolume(const Results& results, std::span<const double> refere
   return hypervolume(losses, bound);
 }
 
-/// The winner of a race (schedule/racing.hpp): of the trials that had most instances the one whose last report, the
-/// mean over them, is best; nullopt when there is none. Results::best() looks at all reports, also at means over few,
-/// easy instances.
+/// The winner of a race (schedule/racing.hpp): among the trials that ran on the most instances, the one with the best
+/// last report, which is the mean over its instances. nullopt if there is none. Results::best(), in contrast, considers
+/// all reports, including means over a few easy instances.
 inline std::optional<TrialId> race_winner(const Results& results) {
   const Objective objective = detail::first_objective(results);
   std::optional<TrialId> winner;

@@ -1,4 +1,4 @@
-// BestSoFar: which report made the best result so far.
+// BestSoFar: finds the reports that improve on the best result so far.
 #pragma once
 
 #include <hypertune/record/feasibility.hpp>
@@ -16,14 +16,15 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Judges reports as they come, by one objective and the bounds on metrics, with the rules of Results. A trial that
-/// fails for good is never the best: none of its reports may be told.
+/// Tests reports, in order, for a new best value of one objective under the bounds on metrics, by the rules of Results.
+/// A trial that fails in the end is never the best: its reports must not be added.
 class BestSoFar {
  public:
   BestSoFar(Objective objective, std::vector<MetricBound> bounds)
       : objective_(std::move(objective)), bounds_(std::move(bounds)) {}
 
-  /// The value of the new best result; nullopt: it is no better.
+  /// The new best value, or nullopt if there is none. It may come from an earlier report of the trial, if this report
+  /// shows that the trial meets the bounds.
   std::optional<double> add(TrialId trial, const Metrics& metrics) {
     const double* value = find_metric(metrics, objective_.metric);
     double loss = value != nullptr && std::isfinite(*value) ? loss_of(*value, objective_.mode) : worst;
@@ -45,7 +46,7 @@ class BestSoFar {
 
  private:
   static constexpr double worst = std::numeric_limits<double>::infinity();
-  struct Pending {  // of a trial whose bounded metrics are not all known
+  struct Pending {  // a trial whose bounded metrics are not all known yet
     std::vector<double> excesses;
     double loss = worst;
   };

@@ -67,12 +67,12 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 
 }  // namespace detail
 
-/// A Callback follows an experiment. Every hook is optional, but it has at least one of:
+/// A Callback follows an experiment. It has at least one of these hooks:
 /// ```cpp
 /// struct Follower {
-///   void on_open(const std::filesystem::path& directory);      // once, before anything else: the experiment's folder
-///   void on_record(const ht::Record&);                         // everything, in order, before the hook of its kind
-///   void on_experiment_start(const ht::record::ExperimentStarted&, ht::Seconds time);  // `time` may be left out,
+///   void on_open(const std::filesystem::path& directory);      // called once, first: the experiment's folder
+///   void on_record(const ht::Record&);                         // every record, in order, before its own hook
+///   void on_experiment_start(const ht::record::ExperimentStarted&, ht::Seconds time);  // `time` may be omitted,
 ///   void on_trial_create(const ht::record::TrialCreated&, ht::Seconds time);           // here and below
 ///   void on_trial_start(const ht::record::TrialStarted&, ht::Seconds time);
 ///   void on_trial_resize(const ht::record::TrialResized&, ht::Seconds time);           // its workers have changed
@@ -82,19 +82,20 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 ///   void on_checkpoint_drop(const ht::record::CheckpointDropped&, ht::Seconds time);
 ///   void on_trial_pause(const ht::record::TrialPaused&, ht::Seconds time);
 ///   void on_trial_exploit(const ht::record::TrialExploited&, ht::Seconds time);         // population based training
-///   void on_trial_failure(const ht::record::AttemptFailed&, ht::Seconds time);         // an attempt, not the trial
+///   void on_trial_failure(const ht::record::AttemptFailed&, ht::Seconds time);         // of an attempt
 ///   void on_trial_end(const ht::record::TrialEnded&, ht::Seconds time);
 ///   void on_host_gain(const ht::record::HostGained&, ht::Seconds time);
 ///   void on_host_loss(const ht::record::HostLost&, ht::Seconds time);
-///   void on_attributes(const ht::record::AttributesSet&, ht::Seconds time);             // of a trial, or of all
+///   void on_attributes(const ht::record::AttributesSet&, ht::Seconds time);             // of a trial or experiment
 ///   void on_experiment_end(const ht::record::ExperimentEnded&, ht::Seconds time);
-///   void on_batch_end();                                       // after each batch: the point at which to flush
-///   std::string name() const;                                  // for notices; the type's name otherwise
+///   void on_batch_end();                                       // after each batch: a good time to flush
+///   std::string name() const;                                  // for notices; default: the name of the type
 /// };
 /// ```
-/// It sees only what is committed: what a callback has seen is never taken back, not even by a power cut. It runs on
-/// one thread (the Journal's writer), apart from the decisions; a callback that is slower than the reports for long
-/// makes the experiment wait for it. What it throws is noted once, disables it, and never fails the experiment.
+/// A callback sees only committed records; they are never taken back, not even by a power cut. Its hooks run on one
+/// thread (the Journal's writer), not on the thread that makes the decisions. If a callback stays slower than the
+/// reports, the experiment waits for it. If a hook throws, a notice says so and the callback is disabled; the
+/// experiment goes on.
 template <class C>
 concept Callback =
     detail::has_on_open<C> || detail::has_on_record<C> || detail::has_on_batch_end<C> ||
@@ -107,7 +108,7 @@ concept Callback =
 
 namespace detail {
 
-// Names that are near to a hook's, or another library's: such a member would never be called.
+// Names that are close to a hook's name or are hooks of another library. Such a member would never be called.
 #define HYPERTUNE_NO_HOOKS(X)                   \
   X(on_trial_reported, on_trial_report)         \
   X(on_result, on_trial_report)                 \
@@ -160,7 +161,7 @@ constexpr void check_hook_names() {
 #undef HYPERTUNE_REFUSE
 }
 
-/// Whether something in C is meant for a hook, so that what is wrong with it is said elsewhere.
+/// Whether C has a member that is meant as a hook. Another static_assert then says what is wrong with it.
 template <class C>
 constexpr bool means_a_hook() {
 #define HYPERTUNE_HAS(name, meant) || requires { &C::name; } || requires { &C::meant; }
@@ -213,8 +214,8 @@ void dispatch_record(C& callback, const Record& record) {
 
 }  // namespace detail
 
-/// Any Callback. Copies share the one callback, so that a list of them can stand in an options struct. A callback that
-/// the caller wants to look at afterwards is passed as `std::ref(callback)` (it must outlive the experiment) or as a
+/// Holds any Callback. Copies share one callback, so that a list of them can be a member of an options struct. To
+/// inspect a callback afterwards, pass it as `std::ref(callback)` (it must outlive the experiment) or as a
 /// `std::shared_ptr`.
 class AnyCallback {
  public:
@@ -222,7 +223,7 @@ class AnyCallback {
     requires(!std::same_as<C, AnyCallback> && Callback<C>)
   AnyCallback(C callback)  // NOLINT: implicit on purpose
       : AnyCallback(std::make_shared<C>(std::move(callback))) {}
-  /// Says what is missing, where the compiler would only find no way to call tune() with these options.
+  /// Says what C lacks. Without this overload the compiler would only say that no tune() accepts these options.
   template <class C>
     requires(!std::same_as<C, AnyCallback> && !Callback<typename detail::CallbackOf<C>::type> &&
              !requires(const C& c) { c.begin(); })
@@ -230,8 +231,8 @@ class AnyCallback {
     using Own = typename detail::CallbackOf<C>::type;
     if constexpr (std::is_class_v<Own>) {
       detail::check_hook_names<Own>();
-      static_cast<void>(&detail::dispatch_record<Own>);  // a hook that cannot be called
-      // Members that a scheduler has, and a class may be both.
+      static_cast<void>(&detail::dispatch_record<Own>);  // an error if a hook cannot be called
+      // Schedulers have these members too, and a class may be both.
       static_assert(
           !requires { &Own::on_report; }, "hypertune: a callback has no hook on_report: did you mean on_trial_report?");
       static_assert(
@@ -251,9 +252,9 @@ class AnyCallback {
     detail::check_hook_names<C>();
   }
 
-  /// The experiment's folder is known. Called once, before the first batch.
+  /// Tells the callback the experiment's folder. Called once, before the first batch.
   void open(const std::filesystem::path& directory) { self_->open(directory); }
-  /// A committed batch. Throws what the callback throws.
+  /// Passes on a committed batch. Throws what the callback throws.
   void batch(std::span<const Record> records) { self_->batch(records); }
   std::string name() const { return self_->name(); }
 
@@ -287,8 +288,8 @@ class AnyCallback {
   std::shared_ptr<Interface> self_;
 };
 
-/// The callbacks of one experiment. A callback that throws is named in one notice and called no more; the others and
-/// the experiment go on. Used by one thread at a time.
+/// The callbacks of one experiment. A callback that throws is named in one notice and not called again; the others and
+/// the experiment go on. Not thread-safe.
 class Callbacks {
  public:
   using Notice = std::function<void(const std::string&)>;
@@ -303,7 +304,7 @@ class Callbacks {
   void batch(std::span<const Record> records) {
     each([&](AnyCallback& callback) { callback.batch(records); });
   }
-  std::size_t size() const { return callbacks_.size(); }  ///< those still called
+  std::size_t size() const { return callbacks_.size(); }  ///< of the callbacks that are still called
   bool empty() const { return callbacks_.empty(); }
 
  private:

@@ -1,5 +1,5 @@
-// Experiments side by side: what each found for what it spent, what differs in their settings, and whether the
-// difference is more than chance.
+// Comparison of experiments: what each found for what it spent, which settings differ, and whether the difference
+// between the results is more than chance.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -18,32 +18,32 @@
 
 namespace hypertune::inline v0 {
 
-/// What an experiment had spent when something was so.
+/// What an experiment had spent at some point.
 struct Spent {
-  std::int64_t reports = 0;  ///< steps reported, repeated ones too
-  Seconds elapsed = 0;       ///< of the experiment's own time, which stands still between drivers
+  std::int64_t reports = 0;  ///< steps reported, including repeated ones
+  Seconds elapsed = 0;       ///< while the experiment ran: the time between two drivers does not count
 };
 
 /// One experiment in a comparison. Trials that failed or break a constraint on a metric are never the best.
 struct ComparedExperiment {
   std::filesystem::path directory;
-  std::string label;  ///< what it is called here
-  std::string group;  ///< repetitions of one thing have the same
+  std::string label;  ///< its name in the comparison
+  std::string group;  ///< the same for all repetitions of one setup
   ExperimentInfo info;
   Objective objective;
   std::size_t trials = 0, failed = 0;
   Spent spent;
-  std::optional<double> best;  ///< in the metric's own sign, as all values here but `losses`
+  std::optional<double> best;  ///< in the metric's own sign, like all values here except `losses`
   TrialId best_trial = -1;
-  /// Each trial that ended with a result or failed: smaller is better, a failure is infinite.
+  /// One per trial that has a result or failed. Smaller is better; infinite if it failed or breaks a constraint.
   std::vector<double> losses;
   /// Settings by name: search, schedule, executor, samples, seed, metric, constraints, trial.command,
   /// `search.<option>`, `schedule.<option>`, `space.<parameter>`, `attribute.<name>`.
   std::vector<std::pair<std::string, std::string>> settings;
 
-  /// The best among the first so many trials.
+  /// The best among the first `count` trials.
   std::optional<double> best_of_trials(std::size_t count) const;
-  /// The best when so many reports had come, or so much time had passed.
+  /// The best after that many reports, or after that much time.
   std::optional<double> best_at_reports(std::int64_t reports) const;
   std::optional<double> best_at_time(Seconds elapsed) const;
 
@@ -51,55 +51,55 @@ struct ComparedExperiment {
     Spent spent;
     double loss;
   };
-  std::vector<Improvement> improvements_;  // in order
-  std::vector<double> trial_losses_;       // by number: of those that may be best; else infinite
+  std::vector<Improvement> improvements_;  // in chronological order
+  std::vector<double> trial_losses_;       // by trial number; infinite for a trial that cannot be the best
 };
 
-/// Reads an experiment for a comparison by `metric` (empty: its first objective); `mode` may be left out for an
-/// objective. Errors as JournalReader's; `usage` where no trial reported it, or without a mode. Holds some bytes a
-/// trial, nothing a report.
+/// Reads an experiment for a comparison by `metric` (empty: its first objective). `mode` may be omitted if the metric
+/// is an objective. Errors: those of JournalReader; `usage` if no trial reported the metric, or if its mode is missing.
+/// Memory: a few bytes per trial, none per report.
 ComparedExperiment compared_experiment(const std::filesystem::path& directory, const std::string& metric = {},
                                        std::optional<Mode> mode = std::nullopt);
 
-/// At which expense results are compared.
+/// The point at which results are compared.
 enum class Budget : std::uint8_t { end, trials, reports, time };
 
 /// Two groups of repeated experiments, or two experiments by their trials.
 struct GroupComparison {
-  std::string a, b;  ///< which groups, or labels of experiments
+  std::string a, b;  ///< names of groups, or labels of experiments
   std::size_t count_a = 0, count_b = 0;
-  bool of_trials = false;                     ///< the samples are trials of one experiment each, not experiments
-  std::optional<double> median_a, median_b;   ///< none: half of them or more have no result
+  bool of_trials = false;                     ///< the values are those of one experiment's trials
+  std::optional<double> median_a, median_b;   ///< none if half of them or more have no result
   std::optional<Interval> median_difference;  ///< of a - b
-  std::optional<RankTest> test;   ///< none: one has no result at all. `effect`: how probably one of a is the better one
+  std::optional<RankTest> test;   ///< none if a or b has no result; `effect`: probability that one of a is better
   std::optional<double> p;        ///< test->p after Holm's correction for the number of comparisons
-  std::optional<BestOf> best_of;  ///< of trials: `expected_…` in the metric's own sign
-  std::string verdict;            ///< in words: what can be said, and what cannot
+  std::optional<BestOf> best_of;  ///< only for trials; `expected_…` in the metric's own sign
+  std::string verdict;            ///< in words: what can be concluded, and what cannot
 };
 
-/// What compare() found.
+/// The result of compare().
 struct Comparison {
   std::vector<ComparedExperiment> experiments;
-  std::size_t equal_trials = 0;        ///< that all experiments with a result have
-  Spent equal;                         ///< that all experiments with a result have spent
-  std::vector<std::string> differing;  ///< names of settings that are not the same in all
+  std::size_t equal_trials = 0;        ///< number of trials that all experiments with a result have
+  Spent equal;                         ///< what all experiments with a result have spent
+  std::vector<std::string> differing;  ///< names of the settings that are not the same in all
   Budget at = Budget::reports;
   std::vector<GroupComparison> tests;
-  std::string note;  ///< why there is no test, or what is to be kept in mind
+  std::string note;  ///< why there is no test, or a caveat
 };
 
 struct CompareOptions {
-  Budget at = Budget::reports;  ///< where the results of repeated experiments are taken
-  double confidence = 0.95;     ///< of intervals; 1 - this is what p is compared with
+  Budget at = Budget::reports;  ///< when the results of repeated experiments are compared
+  double confidence = 0.95;     ///< of the intervals; p is compared with 1 - confidence
 };
 
-/// Compares experiments of the same objective. Where a group has several experiments, each counts with its best at
-/// `options.at`; two experiments without repetitions are compared by their trials, which says less: trials of one
-/// search depend on each other, and all on one seed. Error of kind `usage` where there are fewer than two, or they do
-/// not agree in metric and direction.
+/// Compares experiments with the same objective. If a group has several experiments, each is represented by its best
+/// result at `options.at`. Two experiments without repetitions are compared by their trials. This is weaker evidence,
+/// because the trials of one search depend on each other and all have one seed. Error of kind `usage` if there are
+/// fewer than two experiments, or if their metrics or directions differ.
 Comparison compare(std::vector<ComparedExperiment> experiments, const CompareOptions& options = {});
 
-/// The value of a setting in an experiment; "-" where it has none.
+/// The value of a setting in an experiment; "-" if it has none.
 std::string setting(const ComparedExperiment& experiment, std::string_view name);
 
 std::string comparison_table(const Comparison& comparison, std::size_t width = 0);

@@ -39,8 +39,8 @@ inline void append_csv_name(std::string& out, std::string_view field) {
   out += '"';
 }
 
-/// The fields of the first line of `text` (RFC 4180), and its length with the line's end. nullopt: the line is not
-/// complete.
+/// The fields of the first line of `text` (RFC 4180) and the length of that line with its end. nullopt if the line is
+/// not complete.
 inline std::optional<std::pair<std::vector<std::string>, std::size_t>> csv_header(std::string_view text) {
   std::vector<std::string> fields(1);
   bool quoted = false;
@@ -62,7 +62,7 @@ inline std::optional<std::pair<std::vector<std::string>, std::size_t>> csv_heade
   return std::nullopt;
 }
 
-/// Where the rows of `text` from offset `begin` on end that are whole and of steps before `step`.
+/// Where the rows of `text` that are complete and of steps before `step` end, read from offset `begin` on.
 inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int step) {
   while (true) {
     const std::size_t end = text.find('\n', begin);
@@ -76,15 +76,15 @@ inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int st
 
 }  // namespace detail
 
-/// A Callback that writes `trials/<id>/progress.csv`: a line per report with `step` (from 0), `time` (seconds, of the
-/// executor's clock) and the metrics in the order of their first appearance; one that is called `step` or `time` itself
-/// stands there as `metrics_step` or `metrics_time`. A metric that appears later gets a new
-/// column (the file is rewritten, once); one that a report lacks is an empty field. NaN and infinity are `nan`, `inf`
-/// and `-inf`, which pandas, R and C's strtod read.
+/// A Callback that writes `trials/<id>/progress.csv`: one line per report with `step` (from 0), `time` (seconds, by the
+/// executor's clock) and the metrics in the order of their first appearance. A metric named `step` or `time` gets the
+/// column `metrics_step` or `metrics_time`. A metric that first appears later gets a new column, and the file is
+/// rewritten once. A metric that a report lacks is an empty field. NaN and infinity are `nan`, `inf` and `-inf`, which
+/// pandas, R and C's strtod can read.
 ///
-/// After a resume the files go on where they ended, whatever a kill had left: half-written lines are cut off, reports
-/// that were committed but not yet written are added, none is repeated. Files are written at the end of each batch;
-/// none is kept open. Memory: some 100 bytes per trial that has not ended.
+/// After a resume the files continue where they ended, whatever state a kill left them in: half-written lines are cut
+/// off, committed reports that were not yet written are added, and none is repeated. Files are written at the end of
+/// each batch and are not kept open. Memory: about 100 bytes per trial that has not ended.
 class CsvLogger {
  public:
   void on_open(const std::filesystem::path& directory) { logs_.open(directory); }
@@ -103,8 +103,8 @@ class CsvLogger {
   struct Trial {
     std::shared_ptr<const Columns> columns;  // trials with the same metrics share them
     std::string rows;                        // not written yet
-    bool fresh = false;                      // nothing that lies there already is of this trial
-    bool header = false;                     // the file has its header
+    bool fresh = false;                      // created in this run: an existing file is not this trial's
+    bool header = false;                     // the file has a header line
     bool ended = false;
     bool changed = false;  // is in changed_
   };
@@ -139,7 +139,7 @@ class CsvLogger {
     std::size_t guess = 0;
     for (const std::string& column : *trial.columns) {
       trial.rows += ',';
-      // mostly the report has the columns' order
+      // Usually the metrics of a report have the order of the columns.
       const double* value = guess < report.metrics.size() && report.metrics[guess].first == column
                                 ? &report.metrics[guess].second
                                 : find_metric(report.metrics, column);
@@ -148,10 +148,10 @@ class CsvLogger {
     }
     trial.rows += '\n';
     pending_ += trial.rows.size() - before;
-    if (pending_ > (std::size_t{4} << 20U)) flush();  // while catching up with the Journal
+    if (pending_ > (std::size_t{4} << 20U)) flush();  // many while it catches up with the Journal
   }
 
-  // The first report of a trial in this run: what of its file holds?
+  // The first report of a trial in this run. Keeps the valid part of the trial's file.
   void begin(const record::TrialReported& report, Trial& trial) {
     const auto path = logs_.file(report.trial);
     Columns columns;

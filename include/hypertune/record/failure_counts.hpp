@@ -1,4 +1,4 @@
-// FailureCounts: attempts of one trial that failed, by whose doing.
+// FailureCounts: the failed attempts of one trial, by source.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -10,10 +10,11 @@ namespace hypertune::inline v0 {
 
 struct FailureCounts {
   std::array<int, 3> failures{};  ///< attempts that failed, by FailureSource
-  int lost = 0;                   ///< of these, those whose host was lost
+  int lost = 0;                   ///< attempts among these whose host was lost
 
-  /// Attempts whose failure counts against the trial (max_failures): by the user's code, or by the infrastructure while
-  /// its host was there. A preemption, a lost host or a killed driver is no failure of a trial.
+  /// The failures that count against the trial (max_failures): those of the user's code, and those of the
+  /// infrastructure unless the host was lost. A preemption, a lost host or a killed driver is not a failure of the
+  /// trial.
   int failure_count() const {
     return failures_by(FailureSource::user) + failures_by(FailureSource::infrastructure) - lost;
   }

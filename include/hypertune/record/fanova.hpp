@@ -20,13 +20,13 @@ namespace hypertune::inline v0 {
 struct FanovaOptions {
   std::uint64_t seed = 0;
   std::size_t trees = 32;
-  std::size_t min_leaf = 2;        ///< results in a leaf, at least
-  std::size_t max_results = 4096;  ///< drawn per tree: bounds time and memory with very many trials
+  std::size_t min_leaf = 2;        ///< the fewest results in a leaf
+  std::size_t max_results = 4096;  ///< drawn per tree; limits time and memory if there are very many trials
 };
 
 namespace detail {
 
-// A regression tree over the unit cube, kept as its leaves: boxes with a value.
+// A regression tree over the unit cube, stored as its leaves: boxes with a value.
 class UnitTree {
  public:
   // `columns[d][i]`: coordinate d of result i.
@@ -67,7 +67,7 @@ class UnitTree {
     }
   }
 
-  /// Variance over the cube, and of it what each dimension's marginal alone has.
+  /// The variance over the cube. `of_dimension` gets the variance of each dimension's marginal.
   double variance(std::vector<double>& of_dimension) const {
     const std::size_t dimensions = columns_.size(), leaves = value_.size();
     double mean = 0, square = 0;
@@ -77,7 +77,7 @@ class UnitTree {
       mean += volume[l] * value_[l];
     }
     for (std::size_t l = 0; l < leaves; ++l) square += volume[l] * (value_[l] - mean) * (value_[l] - mean);
-    std::vector<std::pair<double, double>> changes;  // of the marginal, where it changes
+    std::vector<std::pair<double, double>> changes;  // position and size of each step of the marginal
     for (std::size_t d = 0; d < dimensions; ++d) {
       changes.clear();
       double level = 0;
@@ -120,7 +120,7 @@ class UnitTree {
     for (std::size_t i = begin; i < end; ++i) total += y_[order_[0][i]];
     const double mean = total / static_cast<double>(n);
     for (std::size_t i = begin; i < end; ++i) squares += (y_[order_[0][i]] - mean) * (y_[order_[0][i]] - mean);
-    const double least = 1e-12 * squares;  // below: rounding
+    const double least = 1e-12 * squares;  // smaller gains are rounding errors
     for (std::size_t d = 0; d < columns_.size(); ++d) {
       const auto& x = columns_[d];
       double left = 0;
@@ -143,7 +143,7 @@ class UnitTree {
       left_[row] = columns_[split.dimension][row] < split.at;
     }
     std::size_t middle = begin;
-    for (auto& order : order_) {  // stable, so that every dimension stays sorted
+    for (auto& order : order_) {  // stable, so that each dimension stays sorted
       std::size_t l = begin, r = 0;
       for (std::size_t i = begin; i < end; ++i)
         if (left_[order[i]])
@@ -167,14 +167,14 @@ class UnitTree {
   const std::vector<std::vector<double>>& columns_;
   const std::vector<double>& y_;
   std::size_t min_leaf_;
-  std::vector<std::vector<std::uint32_t>> order_;  // per dimension, sorted by it; a node is the same range of each
+  std::vector<std::vector<std::uint32_t>> order_;  // per dimension, sorted by it; a node is the same range in each
   std::vector<char> left_;
   std::vector<std::uint32_t> scratch_;
   std::vector<double> value_, lower_, upper_;
 };
 
-// Results that are no number count as the worst one, and diverged ones as little worse than bad ones: what makes 1e30
-// of 1 would otherwise be all there is to explain. The fence is far beyond Tukey's for outliers.
+// NaN counts as the worst result. Extreme results are clamped: a parameter that turns a loss of 1 into 1e30 would
+// otherwise explain all of the variance. The limits are far outside Tukey's fences for outliers.
 inline std::vector<double> tamed(std::span<const double> losses) {
   std::vector<double> sorted;
   for (const double loss : losses)
@@ -198,19 +198,19 @@ inline std::vector<double> tamed(std::span<const double> losses) {
 }  // namespace detail
 
 /// Functional analysis of variance (Hutter, Hoos and Leyton-Brown, "An Efficient Approach for Assessing Hyperparameter
-/// Importance", ICML 2014): a random forest is fitted to the results; of each tree, whose leaves are boxes, the
-/// variance over the whole cube and that of each dimension's marginal are exact. Returns the share of the variance that
-/// each dimension explains by itself (0 … 1); what is missing to a sum of 1 is owed to interactions. All 0 where the
-/// results do not vary or there are fewer than 4.
+/// Importance", ICML 2014). A random forest is fitted to the results. The leaves of a tree are boxes, so that the
+/// variance over the whole cube and the variance of each dimension's marginal are computed exactly. Returns the share
+/// of the variance that each dimension explains by itself (0 … 1); the difference between their sum and 1 is due to
+/// interactions. All shares are 0 if the results do not vary or there are fewer than 4.
 ///
-/// `units`: a point per result, each coordinate a quantile in [0, 1] (SearchSpace::to_unit()), NaN where a conditional
-/// parameter was not active. Such a coordinate gets a random number: there the parameter has, by definition, no
-/// influence, and the function on the whole cube is well defined: its parent keeps its own effect, and the share of a
-/// conditional parameter is weighted by how often it is active. (This is why it is preferred to PED-ANOVA, which would
-/// compare densities among active values only.)
+/// `units`: one point per result. A coordinate is a quantile in [0, 1] (SearchSpace::to_unit()), or NaN if a
+/// conditional parameter was not active. NaN is replaced by a random number: an inactive parameter has no influence by
+/// definition, and the function is then defined on the whole cube. The parent keeps its own effect, and the share of a
+/// conditional parameter is weighted by how often it is active. (PED-ANOVA was not chosen because it compares densities
+/// among active values only.)
 ///
-/// NaN and infinite losses count as the worst one. Deterministic for a seed. 1,000 results of 20 dimensions: a fraction
-/// of a second.
+/// NaN and infinite losses count as the worst one. Deterministic for a seed. 1,000 results with 20 dimensions take a
+/// fraction of a second.
 inline std::vector<double> fanova(std::span<const std::vector<double>> units, std::span<const double> losses,
                                   const FanovaOptions& options = {}) {
   if (units.size() != losses.size())

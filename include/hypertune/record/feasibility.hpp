@@ -1,4 +1,4 @@
-// Whether results meet the bounds that the user puts on metrics (Options::constraints).
+// Whether results meet the bounds that the user sets on metrics (Options::constraints).
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -14,14 +14,14 @@ namespace hypertune::inline v0::detail {
 
 inline constexpr double unknown_excess = std::numeric_limits<double>::quiet_NaN();
 
-/// By how much `value` breaks the bound: above 0 it does, NaN: not known.
+/// By how much `value` breaks the bound: positive if it does, NaN if not known.
 inline double excess(const MetricBound& bound, double value) {
   if (std::isnan(value)) return unknown_excess;
   return bound.side == Mode::minimize ? value - bound.value : bound.value - value;
 }
 
-/// Takes a report into what is known of one trial's constraints: a metric not in it keeps its last value. Whether
-/// anything was learnt that was not known.
+/// Updates what is known about the constraints of one trial by a report. A metric that the report lacks keeps its last
+/// value. Returns whether the value of a bounded metric became known for the first time.
 inline bool update_excesses(std::vector<double>& excesses, std::span<const MetricBound> bounds,
                             const Metrics& metrics) {
   bool learnt = false;
@@ -34,20 +34,20 @@ inline bool update_excesses(std::vector<double>& excesses, std::span<const Metri
   return learnt;
 }
 
-/// One number for all constraints: 0 when all are met, else the sum of what breaks them, each as a share of its bound
-/// (where that is not 0), infinite when one is not known.
+/// One number for all constraints: 0 if all are met, infinite if one is not known, else the sum of the excesses, each
+/// divided by the absolute value of its bound (unless that is 0).
 inline double violation(std::span<const double> excesses, std::span<const MetricBound> bounds) {
   double sum = 0;
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     if (i >= excesses.size() || std::isnan(excesses[i])) return std::numeric_limits<double>::infinity();
     if (excesses[i] <= 0) continue;
     const double scale = bounds[i].value != 0 ? std::fabs(bounds[i].value) : 1.0;
-    sum += std::fmin(excesses[i] / scale, 1e100);  // bad beyond measure, but known
+    sum += std::fmin(excesses[i] / scale, 1e100);  // stays finite: infinite means not known
   }
   return sum;
 }
 
-/// Results are compared by violation first, as Deb (2000) does; a loss counts between those that violate alike.
+/// Compares by violation first, as in Deb (2000); the loss decides only if the violations are equal.
 inline bool better(double violation_a, double loss_a, double violation_b, double loss_b) {
   return violation_a != violation_b ? violation_a < violation_b : loss_a < loss_b;
 }

@@ -21,9 +21,9 @@ inline double loss_of(double value, Mode mode) {
 
 }  // namespace detail
 
-/// The trials that no other one beats in all objectives of the experiment, in order. A trial stands for the values of
-/// its last report, as one configuration has them together; failed trials and those that lack an objective (or have
-/// NaN) are never on the front, nor are those that break a constraint on a metric where others keep them all.
+/// The trials that no other trial dominates in the objectives of the experiment, in order. A trial is represented by
+/// the values of its last report, because these belong to one state of it. Failed trials and trials that lack an
+/// objective (or have NaN) are never on the front. If any trial meets all constraints, only such trials are.
 inline std::vector<TrialId> pareto_front(const Results& results) {
   const auto& objectives = results.experiment().objectives;
   std::vector<TrialId> trials, front;

@@ -1,4 +1,4 @@
-// HostFaults: whose doing failures are, the trials' or a host's, as far as an experiment's records tell.
+// HostFaults: decides from an experiment's records whether failures are due to the trials or to a host.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -23,7 +23,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// What has happened to a worker of several, without which one it was and how many there were.
+/// The description of a worker's failure without the rank of the worker and the number of workers.
 inline std::string_view without_rank(std::string_view text) {
   constexpr std::string_view lost = " lost: ", rank = "rank ", ranks = "ranks ";
   if (const auto at = text.find(lost); at != std::string_view::npos && at < text.find(": "))
@@ -39,8 +39,8 @@ inline std::string_view without_rank(std::string_view text) {
 
 }  // namespace detail
 
-/// What two failures of one cause have in common: how the attempt ended (an exit code, a signal), and the last line
-/// that it said, without what differs from trial to trial (paths, numbers).
+/// A key that is equal for failures with one cause: how the attempt ended (an exit code, a signal) and the last line of
+/// its output, without the parts that differ from trial to trial (paths, numbers).
 inline std::string fault_key(const Cause& cause) {
   constexpr std::size_t max_size = 300;
   std::string_view head = detail::without_rank(cause.text), tail;
@@ -72,21 +72,23 @@ inline std::string fault_key(const Cause& cause) {
   return key;
 }
 
-/// Lays failures against hosts as well as trials. A host is suspected when more trials have failed there with one
-/// cause than have ended well; it is to be set aside as long as there is another host where that was never seen. So a
-/// mistake of the trials' own, which shows on every host, sets none aside, and the last host never is. A failure is in
-/// doubt, and worth another host, until trials that were given one have failed there with the same cause.
+/// Counts failures against hosts as well as trials. A host is suspected if too many trials have failed there with one
+/// cause, compared with those that ended well (see Limits). It is set aside as long as trials can run on another host
+/// where that cause was never seen. So a bug of the trials themselves, which shows on every host, sets no host aside,
+/// and the last host is never set aside. A failure is in doubt, and the trial is tried on another host, until enough
+/// trials that were tried elsewhere have failed there with the same cause.
 ///
-/// Fed with each record once, in order, live and in a replay alike; its answers follow from them. No I/O, no clock.
+/// Takes each record once, in order, both live and in a replay; the answers depend only on the records. No I/O, no
+/// clock.
 class HostFaults {
  public:
   using Hosts = std::set<std::string>;
   struct Limits {
-    int same = 3;      ///< trials that fail on a host with one cause
-    int any = 6;       ///< … with whatever cause, where no other host has seen a failure
-    int opinions = 2;  ///< further hosts that a trial is given
-    int useless = 3;   ///< trials that failed elsewhere in the same way, more than went well: the cause is the trials'
-    int vain = 8;      ///< the same of all causes together
+    int same = 3;      ///< failures on a host with one cause, minus trials that ended well, that make it a suspect
+    int any = 6;       ///< … with any cause, if no other host has seen a failure
+    int opinions = 2;  ///< further hosts on which a trial is tried
+    int useless = 3;   ///< retries elsewhere that failed alike, minus those that ended well: the cause is the trials
+    int vain = 8;      ///< the same for all causes together
   };
   struct Suspect {
     std::string host, why;
@@ -99,7 +101,7 @@ class HostFaults {
     detail::visit([this](const auto& r) { this->take(r); }, what);
   }
 
-  /// Whether a failure that is about to be recorded may be the host's doing, so that another one should be tried.
+  /// Whether a failure that is about to be recorded may be due to the host, so that another host should be tried.
   bool doubtful(TrialId trial, const Cause& cause) const {
     const auto story = stories_.find(trial);
     if (story != stories_.end() && story->second.doubted >= limits_.opinions) return false;
@@ -109,14 +111,15 @@ class HostFaults {
     };
     return !refuted(fault_key(cause), limits_.useless) && !refuted({}, limits_.vain);
   }
-  /// Where the trial has failed since it ended well last, and other trials with what it failed with last.
+  /// The hosts where the trial has failed since it last ended well, and those where any trial failed with its last
+  /// cause.
   Hosts avoided(TrialId trial) const {
     const auto story = stories_.find(trial);
     return story == stories_.end() || story->second.failed.empty()
                ? Hosts{}
                : seen(story->second, story->second.failed.back().key);
   }
-  /// The same when the failure on `host` will have been recorded.
+  /// The same after the failure on `host` is recorded.
   Hosts avoided(TrialId trial, const std::string& host, const Cause& cause) const {
     const auto story = stories_.find(trial);
     Hosts hosts = seen(story == stories_.end() ? Story{} : story->second, fault_key(cause));
@@ -127,7 +130,7 @@ class HostFaults {
     const auto story = stories_.find(trial);
     return story != stories_.end() && !story->second.failed.empty();
   }
-  /// The hosts where it has failed itself; `last`: where it did last.
+  /// The hosts where the trial itself has failed; with `last`, only the most recent one.
   Hosts failed_on(TrialId trial, bool last = false) const {
     Hosts hosts;
     if (const auto story = stories_.find(trial); story != stories_.end())
@@ -136,10 +139,10 @@ class HostFaults {
     return hosts;
   }
 
-  /// Changes whenever aside() may.
+  /// Changes whenever the result of aside() may change.
   std::int64_t version() const { return version_; }
   /// The hosts to set aside, in the order in which they became suspects. `elsewhere(hosts)`: whether trials could run
-  /// on some host that is not one of these.
+  /// on a host that is not in `hosts`.
   template <class Elsewhere>
   std::vector<Suspect> aside(Elsewhere&& elsewhere) const {
     std::map<std::int64_t, std::pair<const std::string*, const std::string*>> suspects;  // since: cause, host
@@ -170,7 +173,7 @@ class HostFaults {
     return list;
   }
 
-  /// Somebody may have seen to the hosts.
+  /// Forgets all failures. Called when somebody may have repaired the hosts.
   void forget() {
     faults_.clear();
     stories_.clear();
@@ -178,30 +181,30 @@ class HostFaults {
   }
 
  private:
-  struct Tally {  // a cause on a host
-    // Trials that failed with it since it was last out of suspicion, and workers of them that did while others went on:
-    // with the generation that these formed then.
+  struct Tally {  // one cause on one host
+    // Trials that failed with it since the host was last cleared. If a trial went on without the worker that failed,
+    // the number is the generation that it formed then, else 0.
     std::set<std::pair<TrialId, std::uint32_t>> trials = {};
-    int well = 0;  // ended well meanwhile
+    int well = 0;  // trials that ended well in the same time
     std::int64_t suspect_since = 0;
     std::string text = {};
   };
-  struct Fault {                         // a cause; the empty key: any
+  struct Fault {                         // a cause; the empty key: all causes
     std::map<std::string, Tally> hosts;  // where it was ever seen
-    int confirmed = 0;                   // trials that failed with it on one host more
-    int acquitted = 0;                   // … that ended well on another
+    int confirmed = 0;                   // trials that failed with it on another host, too
+    int acquitted = 0;                   // trials that ended well on another host
     std::int64_t last = 0;
   };
   struct Failure {
     std::string key, host;
   };
-  struct Story {  // of a trial since it ended well last
+  struct Story {  // of a trial since it last ended well
     std::vector<Failure> failed;
     int doubted = 0;
   };
   struct Run {
-    Hosts hosts;           // that are not lost since
-    bool one_host = true;  // there was no other from its start on
+    Hosts hosts;           // without those lost since then
+    bool one_host = true;  // there was no other one from the start
     std::int64_t began = 0;
   };
 
@@ -213,7 +216,7 @@ class HostFaults {
     return hosts;
   }
 
-  // `generation`: 0, or that of a trial that went on without the worker that failed, and has not failed itself.
+  // `generation`: that of a trial that went on without the worker that failed; 0 if the trial itself has failed.
   void lay(const std::string& host, TrialId trial, std::uint32_t generation, const Cause& cause) {
     const auto story = stories_.find(trial);
     for (const auto& [name, limit] :
@@ -240,12 +243,12 @@ class HostFaults {
     story.doubted += doubted;
     lay(host, trial, 0, cause);
     std::erase_if(story.failed, [&](const Failure& failure) { return failure.host == host && failure.key == key; });
-    story.failed.push_back({key, host});  // the last one stands last
+    story.failed.push_back({key, host});  // the most recent one is last
   }
 
   void worked(TrialId trial, const Run& run) {
     if (const auto node = stories_.extract(trial)) {
-      Hosts once;  // each cause
+      Hosts once;  // each cause counts once
       for (const auto& failure : node.mapped().failed)
         if (!run.hosts.contains(failure.host))
           for (const auto& key : {failure.key, std::string()})
@@ -258,14 +261,14 @@ class HostFaults {
         const auto found = fault.hosts.find(host);
         if (found == fault.hosts.end() || found->second.trials.empty()) continue;
         Tally& tally = found->second;
-        // What was under way before the host became a suspect says nothing of what begins there now.
+        // An attempt that began before the host became a suspect says nothing about attempts that begin there now.
         if (run.began < tally.suspect_since || ++tally.well < static_cast<int>(tally.trials.size())) continue;
         tally = Tally{};
         ++version_;
       }
   }
 
-  // Messages that are never the same must not fill the memory.
+  // Limits the memory if the messages are all different.
   void bound() {
     constexpr std::size_t most = 200;
     if (faults_.size() <= most) return;
@@ -297,11 +300,11 @@ class HostFaults {
     const auto run = runs_.extract(r.trial);
     if (!run || (r.cause.source == FailureSource::preemption && r.host.empty())) return;
     const Hosts& hosts = run.mapped().hosts;
-    // Of several hosts it is laid against none, where nobody knows which worker it was.
+    // If it ran on several hosts and nobody knows which worker failed, no host is blamed.
     const bool one = run.mapped().one_host && !hosts.empty();
     const std::string host = !r.host.empty() ? r.host : one ? *hosts.begin() : std::string();
     if (!hosts.contains(host)) return;
-    if (r.cause.source == FailureSource::preemption)  // a worker was lost, for which the trial is not blamed
+    if (r.cause.source == FailureSource::preemption)  // a worker was lost; the trial is not blamed
       lay(host, r.trial, r.attempt + 1, {.source = FailureSource::infrastructure, .text = r.cause.text});
     else
       failed(r.trial, host, r.cause, r.doubted);
@@ -313,12 +316,12 @@ class HostFaults {
     const auto run = runs_.extract(r.trial);
     if (run && r.state == TrialState::failed && r.cause) {
       if (const Hosts& hosts = run.mapped().hosts; run.mapped().one_host && !hosts.empty())
-        failed(r.trial, *hosts.begin(), *r.cause, false);  // it came to an end by itself that counts as a failure
+        failed(r.trial, *hosts.begin(), *r.cause, false);  // it ended by itself in a way that counts as a failure
     } else if (run)
       worked(r.trial, run.mapped());
     stories_.erase(r.trial);
   }
-  // What ran there fails for that.
+  // The attempts there fail because the host is lost; this is not counted against it.
   void take(const record::HostLost& r) {
     for (auto& [trial, run] : runs_) run.hosts.erase(r.host);
   }

@@ -1,4 +1,4 @@
-// HostLedger: what each host did for the experiment, and which steps were done twice, from its records.
+// HostLedger: from an experiment's records, what each host did for it and how many steps were repeated.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -21,7 +21,8 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// Fed with each record once, in order. Holds what grows with the hosts and with what runs, not with all trials.
+/// Takes each record once, in order. Memory grows with the hosts and the trials that have not ended, not with all
+/// trials.
 class HostLedger {
  public:
   void add(const Record& record) {
@@ -30,7 +31,7 @@ class HostLedger {
     last_ = record.time;
   }
 
-  /// By their first appearance; what has not ended counts up to the last record.
+  /// In the order of first appearance. Attempts that have not ended count up to the last record.
   std::vector<HostUse> hosts() const {
     auto all = hosts_;
     for (const auto& [number, host] : departures_) ++all[host].lost;
@@ -48,7 +49,7 @@ class HostLedger {
     return all;
   }
   std::int64_t repeated_steps() const { return repeated_; }
-  /// Whether a host that the trial ran on was lost since it was started there: its failure is the host's.
+  /// Whether a host of the trial was lost since the trial started there. If so, the failure is the host's.
   bool on_lost_host(TrialId trial) const { return displaced_.contains(trial); }
 
  private:
@@ -67,7 +68,7 @@ class HostLedger {
     if (const auto node = running_.extract(trial))
       for (const auto host : node.mapped().hosts) hosts_[host].busy += std::max(0.0, now - node.mapped().since);
   }
-  // It went away while the trial ran: whether that was a loss to it.
+  // Hosts have left while the trial ran. Counts them as lost if that was a loss to the trial.
   void settle(TrialId trial, bool loss) {
     const auto node = left_by_.extract(trial);
     if (!node) return;
@@ -96,9 +97,9 @@ class HostLedger {
     const auto node = present_.extract(index);
     if (node) hosts_[index].present += std::max(0.0, now - node.mapped());
     bool idle = true;
-    // One that goes as its trial has ended, to which no other is given, goes just before that end is recorded.
+    // A host that leaves because its last trial has ended leaves just before that end is recorded; see settle().
     if (node) ++departure_;
-    // That its attempts have failed may be recorded later, when they have their turn.
+    // The failures of its attempts may be recorded later.
     for (auto run = running_.begin(); run != running_.end();) {
       auto& [hosts, since] = run->second;
       const auto workers = std::erase(hosts, index);
@@ -158,12 +159,12 @@ class HostLedger {
   std::set<std::string> gone_;
   std::set<TrialId> displaced_;
   std::map<std::size_t, Seconds> present_;
-  std::map<std::uint64_t, std::size_t> departures_;  // of hosts that went away while trials ran there, by a number
-  std::unordered_map<TrialId, std::vector<std::uint64_t>> left_by_;  // those that each trial has seen
+  std::map<std::uint64_t, std::size_t> departures_;  // host that left while trials ran there, by departure number
+  std::unordered_map<TrialId, std::vector<std::uint64_t>> left_by_;  // the departures that each trial has seen
   std::uint64_t departure_ = 0;
   std::unordered_map<TrialId, Running> running_;
-  std::unordered_map<TrialId, int> done_;         // steps, of trials that have not ended
-  std::unordered_map<TrialId, int> interrupted_;  // steps done by then, of trials that are to be tried again
+  std::unordered_map<TrialId, int> done_;         // steps done, for trials that have not ended
+  std::unordered_map<TrialId, int> interrupted_;  // steps done by then, for trials that are to be retried
   std::int64_t repeated_ = 0;
   Seconds last_ = 0;
 };

@@ -1,4 +1,4 @@
-// Experiments of other programs as experiments of hypertune. Compiled: link hypertune::import.
+// Imports experiments of other programs. Not header-only: link hypertune::import.
 #pragma once
 
 #include <hypertune/record/record.hpp>
@@ -11,32 +11,31 @@
 namespace hypertune::inline v0 {
 
 struct ImportOptions {
-  std::string study;         ///< of an Optuna storage: which one; empty: the only one there is
-  std::string metric;        ///< Ray: the objective, which it does not write down; Optuna: what to call its value
-  std::optional<Mode> mode;  ///< Ray: its direction
+  std::string study;         ///< Optuna: the name of the study; may be empty if the storage has only one
+  std::string metric;        ///< Ray: the objective, which its results do not record; Optuna: a name for its value
+  std::optional<Mode> mode;  ///< Ray: the direction of the objective
 };
 
-/// What was taken.
+/// The result of an import.
 struct Imported {
-  std::string what;          ///< "study 'digits' of Optuna"
-  std::size_t trials = 0;    ///< that are there now
-  std::size_t left_out = 0;  ///< that had not begun or not ended
-  std::size_t damaged = 0;   ///< of Ray: that cannot be read; they are left out, too
-  std::string damage;        ///< … and what is wrong with the first one
+  std::string what;          ///< such as "study 'digits' of Optuna"
+  std::size_t trials = 0;    ///< in the new experiment
+  std::size_t left_out = 0;  ///< trials that had not begun or not ended
+  std::size_t damaged = 0;   ///< Ray: trials that cannot be read; they are left out, too
+  std::string damage;        ///< what is wrong with the first of these
 };
 
-/// Writes what is in `source` as an experiment into the new folder `directory`, so that all that reads experiments
-/// reads it: `results`, `compare`, `export`, a searcher's warm start. `source` is an SQLite storage of Optuna (3.0 or
-/// newer), a file of its JournalStorage, or a folder of Ray Tune's results (a folder with `params.json` and
-/// `result.json` for each trial). It is not changed.
+/// Writes the contents of `source` as an experiment into the new folder `directory`, so that everything that reads
+/// experiments can use it: `results`, `compare`, `export`, a searcher's warm start. `source` is an SQLite storage of
+/// Optuna (3.0 or newer), a file of its JournalStorage, or a folder of Ray Tune's results (a folder with `params.json`
+/// and `result.json` for each trial). It is not changed.
 ///
-/// Trials are numbered by when they began; what they were called is their attribute `optuna_number` or `ray_trial`.
-/// Optuna's trials have what they ended with as the objective, in their last report, and are judged by that alone, as
-/// Optuna does; intermediate values are the metric `intermediate_value`, in reports spread over the trial's time, as it
-/// does not record theirs. Its pruned trials are stopped ones, without the objective. Of Ray each result is a report.
-/// Nested names of Ray are joined by `/`. Errors: `usage`
-/// (an experiment in `directory`; no or several studies; no metric), `input` (what `source` holds is none of these),
-/// `io`.
+/// Trials are numbered in the order in which they began; the attribute `optuna_number` or `ray_trial` keeps their
+/// original name. The final value of an Optuna trial becomes the objective in its last report, and the trial is judged
+/// by that alone, as in Optuna. Its intermediate values become the metric `intermediate_value`, in reports spread over
+/// the trial's time, because Optuna does not record their times. Its pruned trials become stopped trials without the
+/// objective. Each result of Ray becomes a report; nested names are joined by `/`. Errors: `usage` (there is an
+/// experiment in `directory`; no study or several; no metric), `input` (`source` is none of these), `io`.
 Imported import_experiment(const std::filesystem::path& source, const std::filesystem::path& directory,
                            const ImportOptions& options = {});
 

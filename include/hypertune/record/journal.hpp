@@ -1,4 +1,4 @@
-// Journal: the experiment's history on disk. Events go in from any thread; groups of them become durable together.
+// Journal: the experiment's history on disk. Any thread appends records; they become durable in groups.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -26,45 +26,45 @@
 
 namespace hypertune::inline v0 {
 
-/// How hard a commit is pressed onto the disk.
+/// When commits are synced to the disk.
 enum class Sync : std::uint8_t {
-  full,    ///< every commit is synced: an acknowledged record outlives a power cut
-  normal,  ///< an acknowledged record outlives the death of the process; a power cut may take the last ones
+  full,    ///< every commit is synced: an acknowledged record survives a power cut
+  normal,  ///< an acknowledged record survives the death of the process; a power cut may lose the last ones
 };
 
-/// What a Journal can be told.
+/// Options of a Journal.
 struct JournalOptions {
-  bool create = true;               ///< false: Error of kind `input` when there is no journal yet
-  Sync sync = Sync::full;           ///< what an acknowledged record outlives
-  std::size_t max_waiting = 16384;  ///< records that may wait for the disk; then append() waits
-  /// No commit for so long while somebody waits for one is an error instead of a hang.
+  bool create = true;               ///< false: Error of kind `input` if there is no journal yet
+  Sync sync = Sync::full;           ///< which failures an acknowledged record survives
+  std::size_t max_waiting = 16384;  ///< records that may wait to be committed; append() waits if there are more
+  /// If nothing is committed for this long while somebody waits for it, that is an error instead of a hang.
   std::chrono::milliseconds stall_limit = std::chrono::minutes(2);
-  int checkpoint_pages = 4096;  ///< the write-ahead log is folded into the database at this size (16 MiB)
-  /// How often an idle Journal looks whether its files are still there.
+  int checkpoint_pages = 4096;  ///< size of the write-ahead log at which it is copied into the database (16 MiB)
+  /// How often an idle Journal checks that its files are still in place.
   std::chrono::milliseconds look = std::chrono::seconds(1);
-  /// For tests: after the record of this number the disk "dies": it is committed and announced, and nothing after it.
+  /// For tests: simulates a disk that dies. The record of this number is committed and announced, and none after it.
   std::optional<std::int64_t> crash_after = std::nullopt;
 };
 
 /// The append-only history of an experiment: DIR/experiment.db, an SQLite database in WAL mode.
 ///
-/// append() moves a record into a buffer. A thread of the Journal's own commits what has gathered, in one transaction,
-/// as soon as the commit before it has ended: one record at a time when few come, thousands together when many do.
-/// Records are durable, announced and numbered in the order of append().
+/// append() moves a record into a buffer. The Journal's own thread commits the buffered records, in one transaction, as
+/// soon as the previous commit has ended: one at a time if few come, thousands together if many do. Records become
+/// durable, are announced and are numbered in the order of append().
 ///
-/// There is one driver to a directory: a second Journal on it is refused (Error of kind `busy`). Readers
-/// (journal_reader.hpp) never wait for the driver, nor it for them.
+/// A folder has one driver: a second Journal on it is refused (Error of kind `busy`). Readers (journal_reader.hpp) and
+/// the driver never wait for each other.
 ///
-/// When the disk fails, the Journal has failed for good: on_error() is called once, append(), flush() and wait_for()
-/// throw the same Error of kind `io`. Nothing that was committed is lost; nothing that was not is ever announced. (No
-/// retry in place: after a failed fsync an operating system may drop what it could not write and report success for
-/// the next.)
+/// If the disk fails, the Journal fails permanently: the on_error() functions are called once, and append(), flush()
+/// and wait_for() throw the same Error of kind `io`. No committed record is lost, and no other record is ever
+/// announced. There is no retry, because after a failed fsync an operating system may drop the data that it could not
+/// write and report success for the next fsync.
 ///
-/// When the folder is moved or removed while the Journal is open, or the database in it, that is a failure as well,
-/// noticed at the next commit or within a second: whatever else is done by the folder's name would go elsewhere. All
-/// that was committed is kept, in a new file where the old one is gone, and the Error says where.
+/// If the folder or the database in it is moved or removed while the Journal is open, that is a failure as well,
+/// because everything else that is done by the folder's name would go elsewhere. It is noticed at the next commit or
+/// within a second. All committed records are kept, in a new file if the old one is gone, and the Error says where.
 ///
-/// Thread-safe, except for moving and destroying it. The destructor commits what is left.
+/// Thread-safe, except for moving and destroying it. The destructor commits the remaining records.
 class Journal {
  public:
   using Options = JournalOptions;
@@ -72,7 +72,7 @@ class Journal {
   using Failed = std::function<void(const Error&)>;
 
   /// Opens the experiment in `directory`, or starts one there. Errors: `busy` (another driver), `corrupt` (the file is
-  /// no journal, or damaged: it is left untouched), `input` (written by a newer version; nothing there to resume),
+  /// not a journal, or is damaged; it is left untouched), `input` (written by a newer version; nothing to resume),
   /// `io`.
   static Journal open(const std::filesystem::path& directory, Options options = {}) {
     return Journal(std::make_unique<State>(directory, options));
@@ -80,21 +80,22 @@ class Journal {
   Journal(Journal&&) noexcept = default;
   Journal& operator=(Journal&&) noexcept = default;
 
-  /// Adds a record; returns its number: 1, 2, 3, … Well under a microsecond, except when `max_waiting` records wait
-  /// already. Throws once the Journal has failed; then the record was not taken.
+  /// Adds a record and returns its number: 1, 2, 3, … Takes well under a microsecond unless `max_waiting` records are
+  /// waiting. Throws if the Journal has failed; the record is then not added.
   std::int64_t append(Seconds time, record::Any what) { return state_->append(time, std::move(what)); }
 
   /// Waits until everything appended so far is durable.
   void flush() { state_->wait(&State::committed, state_->last()); }
   /// Waits until record `sequence` is durable.
   void wait_for(std::int64_t sequence) { state_->wait(&State::committed, sequence); }
-  /// Waits until everything appended so far is durable and every on_committed() function has seen it. Not from such a
-  /// function, nor with a lock held that one of them takes.
+  /// Waits until everything appended so far is durable and every on_committed() function has seen it. Must not be
+  /// called from such a function, nor while holding a lock that one of them takes.
   void drain() { state_->wait(&State::announced, state_->last()); }
 
-  /// Calls `function` with each batch once it is durable, on the Journal's thread, in order. Register before the first
-  /// append(). The function must not wait for a thread that is in append(), flush() or wait_for() (a lock held around
-  /// them, say): hand over to a queue of your own. It may append(). If it throws, the Journal fails.
+  /// Calls `function` with each batch once it is durable, on the Journal's thread, in order. Register it before the
+  /// first append(). The function must not wait for a thread that is in append(), flush() or wait_for(), for example
+  /// through a lock held around these calls: put the records into a queue instead. It may call append(). If it throws,
+  /// the Journal fails.
   void on_committed(Committed function) { state_->subscribe(std::move(function)); }
   /// Calls `function` once if the Journal fails, on the Journal's thread.
   void on_error(Failed function) { state_->subscribe(std::move(function)); }
@@ -102,20 +103,20 @@ class Journal {
   std::int64_t last() const { return state_->last(); }  ///< number of the last record appended (or found); 0: none
   std::int64_t committed() const { return state_->last_committed(); }  ///< number of the last durable record
   bool failed() const { return state_->has_failed(); }
-  /// Throws what the Journal failed with, if it has.
+  /// Throws the Journal's Error if it has failed.
   void require_sound() const { state_->require_sound(); }
-  /// Looks now, on the Journal's thread, whether the folder and the database are in their place; throws what the
-  /// Journal fails with if they are not. For who failed at another file there: this is the cause then.
+  /// Checks now, on the Journal's thread, whether the folder and the database are in place; throws the Journal's Error
+  /// if they are not. To be called after a failure with another file of the folder, because this may be the cause.
   void require_in_place() { state_->look_now(); }
-  /// The same of the folder alone, and cheap where it is in its place: before what may come of its absence is recorded.
+  /// The same for the folder only; cheap if it is in place. To be called before recording a possible consequence.
   void require_folder() {
     if (!state_->folder_in_place()) require_in_place();
   }
-  /// The caller is about to remove the files itself.
+  /// Turns these checks off: the caller is about to remove the files itself.
   void let_go() { state_->let_go(); }
   const std::filesystem::path& directory() const { return state_->directory; }
-  /// Says why the driver ends, where that cannot be recorded; see last_word_of(). A Journal that has failed has said
-  /// so.
+  /// Notes why the driver ends if that cannot be recorded; see last_word_of(). If the Journal has failed, it has
+  /// already noted that.
   void last_word(std::string_view why) { state_->last_word(why); }
 
  private:
@@ -233,7 +234,7 @@ class Journal {
       if (failure_) throw *failure_;
     }
 
-    // Waits for `done` or a failure, as long as commits go on.
+    // Waits for `done` or a failure; throws if no commit succeeds for options_.stall_limit.
     template <class Done>
     void await(std::unique_lock<std::mutex>& guard, const Done& done) {
       while (!done() && !failure_) {
@@ -273,7 +274,8 @@ class Journal {
       }
     }
 
-    // Waits for records and takes them all; for a while, then there are none. False: closing, and none are left.
+    // Waits for records and takes them all; the batch is empty if none came for a while. False: closing, and none are
+    // left.
     bool take(std::vector<Record>& batch, std::int64_t& look) {
       std::unique_lock guard(mutex_);
       if (queue_.empty() && !closing_) {
@@ -282,7 +284,7 @@ class Journal {
       }
       idle_ = false;
       look = looks_asked_;
-      if (queue_.empty()) return !closing_;  // time to look whether all is in its place
+      if (queue_.empty()) return !closing_;  // time to check that the files are in place
       batch.swap(queue_);
       guard.unlock();
       progress_.notify_all();  // there is room again
@@ -339,7 +341,7 @@ class Journal {
                       (folder ? journal_path(directory) : directory).string(), kept);
     }
 
-    // Whoever removed the folder may not have been done yet.
+    // Whoever removed the folder may have removed the rescued copy as well: writes it again.
     void keep_rescued() noexcept {
       std::error_code none;
       if (!rescued_ || std::filesystem::exists(*rescued_, none) || none) return;
@@ -350,8 +352,8 @@ class Journal {
       }
     }
 
-    // Where what is gone may stand again: in its old place, unless another experiment is there by now. (What trials
-    // write may have made the folder anew.)
+    // Where the rescued copy goes: the old folder, unless another experiment is there by now. (Trials that write files
+    // may have created the folder again.)
     std::filesystem::path rescue_folder(bool in_place) {
       std::error_code none;
       if (in_place && writer_.in_database()) return place_;
@@ -361,7 +363,7 @@ class Journal {
           std::filesystem::create_directories(place_);
           rescue_lock_.emplace(place_);
           return place_;
-        } catch (const std::exception&) {}  // somebody else's, or not to be written: beside it then
+        } catch (const std::exception&) {}  // in use by another driver, or not writable: a folder beside it
       }
       for (int i = 1;; ++i) {
         auto aside = place_;
@@ -402,21 +404,21 @@ class Journal {
       }
     }
 
-    const std::filesystem::path place_;  // the same from wherever the program may go
+    const std::filesystem::path place_;  // absolute, so that the working directory may change
     Options options_;
-    detail::DriverLock lock_;  // before the file is opened, until it is closed
+    detail::DriverLock lock_;  // taken before the file is opened, until it is closed
     std::optional<detail::DriverLock> rescue_lock_;
     std::optional<std::filesystem::path> rescued_;
     detail::JournalWriter writer_;
 
     mutable std::mutex mutex_;
     std::condition_variable work_;      // for the Journal's thread
-    std::condition_variable progress_;  // for those who wait
+    std::condition_variable progress_;  // for waiting callers
     std::vector<Record> queue_;
-    std::mutex presence_;  // of the files, while it is looked for
+    std::mutex presence_;  // held while the presence of the files is checked
     bool let_go_ = false;
     std::int64_t appended_ = 0;
-    std::int64_t looks_asked_ = 0, looked_ = 0;  // by look_now()
+    std::int64_t looks_asked_ = 0, looked_ = 0;  // requests of look_now(), made and served
     bool idle_ = false;
     bool closing_ = false;
     std::optional<Error> failure_;

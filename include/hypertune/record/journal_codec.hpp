@@ -1,4 +1,5 @@
-// The bytes of a record's payload in the Journal: little-endian, varints, strings by length. Schema versions 1 to 4.
+// Encoding of a record's payload in the Journal: little-endian, varints, length-prefixed strings. Schema versions 1 to
+// 5.
 #pragma once
 
 #include <hypertune/detail/byte_codec.hpp>
@@ -15,7 +16,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// What stands in the `kind` column. Persisted: append only, never renumber.
+/// The values of the `kind` column. Persisted: append only, never renumber.
 enum class Kind : std::uint8_t {
   experiment_started = 1,
   trial_created = 2,

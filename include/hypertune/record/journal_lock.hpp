@@ -1,4 +1,4 @@
-// One driver per experiment: a lock that the kernel drops with the process, whatever kills it.
+// One driver per experiment: a lock that the kernel releases when the process ends, however it ends.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -30,7 +30,7 @@
 
 namespace hypertune::inline v0 {
 
-/// Who drives an experiment.
+/// The process that drives an experiment.
 struct DriverInfo {
   std::int64_t pid = 0;
   std::string host;
@@ -52,7 +52,7 @@ class LockFile {
   }
   int get() const { return fd_; }
 
-  /// "PID HOST", as far as it can be read.
+  /// Reads "PID HOST", as far as it is there.
   DriverInfo read() const {
     std::array<char, 300> buffer{};
     const auto size = ::pread(fd_, buffer.data(), buffer.size() - 1, 0);
@@ -60,14 +60,15 @@ class LockFile {
     if (size <= 0 || std::memchr(buffer.data(), '\n', static_cast<std::size_t>(size)) == nullptr) return info;
     char* rest = nullptr;
     info.pid = std::strtoll(buffer.data(), &rest, 10);
-    info.host = std::string(rest).substr(0, std::string_view(rest).find('\n'));  // a last word may follow
+    info.host = std::string(rest).substr(0, std::string_view(rest).find('\n'));  // a line of last_word() may follow
     while (!info.host.empty() && (info.host.back() == '\n' || info.host.back() == ' ')) info.host.pop_back();
     if (!info.host.empty() && info.host.front() == ' ') info.host.erase(0, 1);
     return info;
   }
 
-  /// Who has the lock. It says so a moment after it has it: that is waited for, with a bound. pid 0: it did not say.
-  /// `held`: somebody has it, though it may not be seen yet.
+  /// The holder of the lock. It writes its name a moment after it has taken the lock; this waits for that, for at most
+  /// a second. pid 0: there is no name. `held`: somebody is known to hold the lock, even if is_held() may not show it
+  /// yet.
   DriverInfo holder(bool held = false) const;
 
  private:
@@ -81,7 +82,7 @@ inline struct flock whole_file() {
   return lock;
 }
 
-/// Whether somebody else holds `file` in any way. False where that cannot be told.
+/// Whether somebody else holds a lock on `file`. False if that cannot be determined.
 inline bool is_held(const LockFile& file) {
   struct flock lock = whole_file();
   return file.get() >= 0 && ::fcntl(file.get(), F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
@@ -96,7 +97,7 @@ inline std::string host_name() {
 inline DriverInfo LockFile::holder(bool held) const {
   for (int tries = 100;; --tries) {
     DriverInfo info = read();
-    // What a driver left there that was killed says nothing about the present one.
+    // The name of a driver that was killed says nothing about the present holder.
     const bool left = info.host == host_name() && ::kill(static_cast<pid_t>(info.pid), 0) != 0 && errno == ESRCH;
     if (tries == 0 || (info.pid > 0 && !left)) return info;
     if (!held && !is_held(*this)) return info;
@@ -112,8 +113,8 @@ inline std::string text_of(const DriverInfo& driver) {
 
 inline std::filesystem::path lock_path(const std::filesystem::path& directory) { return directory / "driver.lock"; }
 
-/// A file descriptor that processes forked by this one do not have, even if they never exec: the lock of an open file
-/// lives as long as any copy of its descriptor, so a worker forked later would keep it beyond its driver's death.
+/// A file descriptor that is closed in processes forked by this one, even if they never exec. The lock of an open file
+/// lasts as long as any copy of its descriptor, so a worker forked later would keep it after its driver's death.
 class NotInherited {
  public:
   explicit NotInherited(int fd) {
@@ -124,7 +125,7 @@ class NotInherited {
       if (!place.compare_exchange_strong(free, fd + 1)) continue;
       place_ = &place;
       return;
-    }  // more locks than anybody holds at once: the rest is inherited
+    }  // more locks than a process ever holds: the others are inherited
   }
   NotInherited(const NotInherited&) = delete;
   NotInherited& operator=(const NotInherited&) = delete;
@@ -142,8 +143,8 @@ class NotInherited {
     static std::array<std::atomic<int>, 64> all{};  // 0: free; else a descriptor plus 1
     return all;
   }
-  // In the new process, where only what is safe in a signal handler may be called. The number stays taken: objects that
-  // the new process has a copy of may still close it.
+  // Called in the forked process, where only async-signal-safe functions are allowed. The descriptor's number stays in
+  // use, because objects that were copied by the fork may still close it.
   static void forget() {
     for (auto& place : places()) {
       const int fd = place.exchange(0) - 1;
@@ -157,10 +158,10 @@ class NotInherited {
   std::atomic<int>* place_ = nullptr;
 };
 
-/// Holds the right to drive the experiment in `directory`. There are two locks: of the folder itself, which is held
-/// wherever the folder is moved and whatever is removed in it, and of a file, which says who holds it.
-/// They belong to what is open, not to the process: they also exclude a second Journal in the same process, and no
-/// unrelated close() releases them. Forked processes do not inherit them.
+/// The right to drive the experiment in `directory`. There are two locks: one of the folder itself, which remains held
+/// wherever the folder is moved and whatever is removed in it, and one of a file, which names the holder. They belong
+/// to the open files, not to the process: they also exclude a second Journal in the same process, and no unrelated
+/// close() releases them. Forked processes do not inherit them.
 class DriverLock {
  public:
   explicit DriverLock(const std::filesystem::path& directory)
@@ -178,8 +179,8 @@ class DriverLock {
     sign();
   }
 
-  /// Makes the lock file anew where somebody has removed it, so that this driver is seen again. While `directory` is
-  /// the folder that is locked.
+  /// Creates the lock file again if somebody has removed it, so that this driver remains visible. `directory` must be
+  /// the locked folder.
   void keep_file(const std::filesystem::path& directory) {
     struct stat own{}, there{};
     if (::fstat(file_.get(), &own) != 0) return;
@@ -189,14 +190,14 @@ class DriverLock {
     LockFile file(lock_path(directory), O_RDWR | O_CREAT);
     NotInherited alone(file.get());
     struct flock lock = whole_file();
-    if (file.get() < 0 || ::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return;  // another time, perhaps
+    if (file.get() < 0 || ::fcntl(file.get(), F_OFD_SETLK, &lock) != 0) return;  // the next check tries again
     file_ = std::move(file);
     alone_ = std::move(alone);
     sign();
   }
 
-  /// Why this driver ends without having recorded its end, for last_word_of(). The lock file has its block of the disk
-  /// already: this can be written where the disk is full.
+  /// Notes why this driver ends without having recorded its end, for last_word_of(). This works on a full disk, too:
+  /// the lock file already has its block.
   void last_word(std::string_view why) const {
     std::string line(why.substr(0, 1000));
     std::replace(line.begin(), line.end(), '\n', ' ');
@@ -210,7 +211,7 @@ class DriverLock {
     return ::fstat(folder_.get(), &own) == 0 && ::stat(directory.c_str(), &there) == 0 && own.st_dev == there.st_dev &&
            own.st_ino == there.st_ino;
   }
-  /// Where the folder is now; empty where it has been removed, or nobody can say.
+  /// Where the folder is now; empty if it was removed or cannot be found.
   std::filesystem::path place() const {
     std::error_code error;
     const auto place = std::filesystem::read_symlink(detail::format("/proc/self/fd/{}", folder_.get()), error);
@@ -221,10 +222,11 @@ class DriverLock {
   static LockFile lock_folder(const std::filesystem::path& directory) {
     LockFile folder(directory, O_RDONLY | O_DIRECTORY);
     if (folder.get() < 0) fail(Errc::io, "cannot open the folder '{}': {}", directory.string(), std::strerror(errno));
-    // A file system without such locks still has those of files.
+    // If the file system has no such locks, the lock of the file has to do.
     if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
       refuse(directory, LockFile(lock_path(directory), O_RDONLY));
-    // That one cannot be asked about without being taken. One that can, beside it: of a folder it can only be shared.
+    // Whether flock() is held cannot be asked without taking it. This lock can be asked for; on a folder, which cannot
+    // be opened for writing, it can only be a shared one.
     struct flock asked = whole_file();
     asked.l_type = F_RDLCK;
     static_cast<void>(::fcntl(folder.get(), F_OFD_SETLK, &asked));
@@ -241,7 +243,7 @@ class DriverLock {
 
   void sign() {
     const std::string text = detail::format("{} {}\n", ::getpid(), host_name());
-    // A lock file that cannot be written (disk full) still locks; only the message of the other driver is poorer.
+    // A lock file that cannot be written (disk full) still locks; only the message to another driver is less detailed.
     end_ = 0;
     if (::ftruncate(file_.get(), 0) != 0 || ::pwrite(file_.get(), text.data(), text.size(), 0) < 0) return;
     end_ = static_cast<::off_t>(text.size());
@@ -256,21 +258,21 @@ class DriverLock {
 
 }  // namespace detail
 
-/// Who runs the experiment in `directory` now, if anybody; pid 0: it has not said. Takes no lock.
+/// The driver that runs the experiment in `directory` now, if any; pid 0: its name is not known. Takes no lock.
 inline std::optional<DriverInfo> driver_of(const std::filesystem::path& directory) {
   const detail::LockFile folder(directory, O_RDONLY | O_DIRECTORY);
   for (int tries = 300;; --tries) {
     const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
     if (detail::is_held(file)) return file.holder();
     if (!detail::is_held(folder)) return std::nullopt;
-    // It is just beginning or ending, or somebody has removed its lock file, which it makes anew within a second.
+    // The driver is just beginning or ending, or its lock file was removed; it creates that again within a second.
     if (tries == 0) return DriverInfo{};
     ::poll(nullptr, 0, 10);
   }
 }
 
-/// What the last driver of the experiment in `directory` said when it ended without recording that: an error, such as a
-/// full disk. Empty: nothing, as one that was killed, or it runs.
+/// Why the last driver of the experiment in `directory` ended without recording its end: an error, such as a full disk.
+/// Empty if it left no message, because it was killed, or if a driver is running.
 inline std::string last_word_of(const std::filesystem::path& directory) {
   const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
   std::array<char, 2000> buffer{};

@@ -1,4 +1,4 @@
-// Reading a Journal, also while a driver writes it.
+// Reading a Journal, also while a driver is writing it.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -23,10 +23,10 @@
 
 namespace hypertune::inline v0 {
 
-/// Streams the records of an experiment. It never makes the driver wait: it reads in short pieces, and as records are
-/// only ever added, the pieces together are one consistent state. No visitor is called within a read transaction, so
-/// that a slow one (a pipe to a pager) does not keep the driver's log from being folded in. Used by one thread at a
-/// time.
+/// Streams the records of an experiment. It never makes the driver wait: it reads in short pieces, and because records
+/// are only ever added, the pieces together are one consistent state. Visitors are called outside of read transactions
+/// (except in read_ends()), so that a slow one (a pipe to a pager) does not keep the driver's log from being copied
+/// into the database. To be used by one thread at a time.
 class JournalReader {
  public:
   /// Errors: `input` (no experiment there, or one of a newer version), `corrupt`, `io`.
@@ -52,8 +52,8 @@ class JournalReader {
   }
 
   /// Calls `visitor(const Record&)` with every record from number `from` (1 or more) up to the newest one at this
-  /// moment, in order; a visitor that returns bool ends the reading by false. Returns the number of the last record
-  /// read (`from - 1` if there was none): a follower goes on from the one after it. A gap is an Error of kind
+  /// moment, in order. A visitor that returns bool stops the reading by returning false. Returns the number of the last
+  /// record read (`from - 1` if there was none); a later call can continue with the next one. A gap is an Error of kind
   /// `corrupt`.
   template <class Visitor>
   std::int64_t read(Visitor&& visitor, std::int64_t from = 1) {
@@ -72,7 +72,7 @@ class JournalReader {
     return std::max(end, from - 1);
   }
 
-  /// The ends of trials, and attempts that failed, in order.
+  /// The ends of trials and the failed attempts, in order. The visitor is called within a read transaction.
   template <class Visitor>
   void read_ends(Visitor&& visitor) {
     detail::Statement ends(
@@ -81,7 +81,7 @@ class JournalReader {
       if (!visit(visitor, decode(ends))) return;
   }
 
-  /// How the experiment was last started or resumed; nullopt if it never was.
+  /// The most recent start or resumption of the experiment; nullopt if it never started.
   std::optional<record::ExperimentStarted> last_start() {
     detail::Statement newest(
         db_, detail::format("SELECT {} FROM records WHERE kind = 1 ORDER BY sequence DESC LIMIT 1", columns), "read");
@@ -89,7 +89,7 @@ class JournalReader {
     return std::get<record::ExperimentStarted>(decode(newest).what);
   }
 
-  /// Whether the last driver came to the experiment's end: it was not interrupted, and did not die.
+  /// Whether the last driver reached the experiment's end: it was neither interrupted nor killed.
   bool ended() {
     detail::Statement newest(
         db_,
@@ -102,8 +102,8 @@ class JournalReader {
     return end != nullptr && !end->interrupted;
   }
 
-  /// The reports of one trial, in order. `first` and `last` limit the search to where they can be (see
-  /// TrialResult::first_record); by default the whole journal is looked through.
+  /// The reports of one trial, in order. `first` and `last` limit the search to certain records (see
+  /// TrialResult::first_record); by default the whole journal is searched.
   template <class Visitor>
   void history(TrialId trial, Visitor&& visitor, std::int64_t first = 1,
                std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
@@ -118,7 +118,7 @@ class JournalReader {
     } while (std::ssize(piece) == piece_size);
   }
 
-  /// All reports up to record `last`, by trial and then in order. SQLite sorts them, in a temporary file when they are
+  /// All reports up to record `last`, by trial and then in order. SQLite sorts them, in a temporary file if there are
   /// many.
   template <class Visitor>
   void histories(Visitor&& visitor, std::int64_t last = std::numeric_limits<std::int64_t>::max()) {
@@ -135,7 +135,7 @@ class JournalReader {
   static constexpr std::int64_t piece_size = 2048;
   static constexpr const char* columns = "sequence, time, kind, trial, attempt, step, metric, value, payload";
 
-  // Ends the read transaction whatever happens: one that stays open would keep the log from being folded in.
+  // Ends the read transaction in any case: an open one would keep the log from being copied into the database.
   struct Scope {
     explicit Scope(detail::Statement& s) : statement(s) {}
     ~Scope() { statement.reset(); }
@@ -181,7 +181,7 @@ class JournalReader {
       try {
         empty = !detail::check_journal(db);
       } catch (const Error&) {
-        // A driver was killed within the very first transaction; only who may write can roll that back.
+        // A driver was killed within the very first transaction. Rolling that back needs write access.
         if (sqlite3_extended_errcode(db.get()) != SQLITE_READONLY_ROLLBACK) throw;
       }
       if (empty)
@@ -194,7 +194,7 @@ class JournalReader {
     try {
       return attempt(path, 0);
     } catch (const Error& error) {
-      // A copy on a medium that cannot be written, where SQLite cannot make its shared index: nobody else writes it.
+      // A copy on a read-only medium, where SQLite cannot create its shared index. Nobody else can write it.
       std::error_code ignored;
       if (error.code() != Errc::io || std::filesystem::exists(path + "-wal", ignored)) throw;
     }
@@ -362,7 +362,7 @@ class JournalReader {
     return metrics;
   }
 
-  // {"2":0.5,"3":"NaN"}: exactly what the writer makes, nothing else.
+  // Accepts exactly what the writer produces: {"2":0.5,"3":"NaN"}.
   void parse(std::string_view text, Metrics& metrics) {
     const auto expect = [&](std::string_view what) {
       if (!text.starts_with(what)) fail(Errc::corrupt, "its metrics are malformed");
@@ -398,7 +398,7 @@ class JournalReader {
 
   const std::string& name(std::int64_t id) {
     auto found = names_.find(id);
-    if (found == names_.end()) {  // in the snapshot that is being read, or nowhere
+    if (found == names_.end()) {  // a newer name than those in names_
       const Scope scope(names_statement_);
       while (names_statement_.step())
         names_.emplace(names_statement_.integer(0), std::string(names_statement_.bytes(1)));
@@ -413,8 +413,8 @@ class JournalReader {
   std::unordered_map<std::int64_t, std::string> names_;
 };
 
-/// Calls `visitor(const Record&)` with every record of the experiment in `directory`, in order, without holding them.
-/// Returns the number of the last one. See JournalReader.
+/// Calls `visitor(const Record&)` with every record of the experiment in `directory`, in order, without keeping them in
+/// memory. Returns the number of the last one. See JournalReader.
 template <class Visitor>
 std::int64_t read_journal(const std::filesystem::path& directory, Visitor&& visitor) {
   return JournalReader(directory).read(std::forward<Visitor>(visitor));

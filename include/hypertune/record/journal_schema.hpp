@@ -1,4 +1,4 @@
-// The Journal's file: its place, its tables, and the views for those who open it with sqlite3.
+// The Journal's file: its path, its tables, and the views for people who open it with sqlite3.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -16,7 +16,7 @@ inline std::filesystem::path journal_path(const std::filesystem::path& directory
   return directory / "experiment.db";
 }
 
-/// Whether `directory` holds an experiment (an empty file, left by a crash before the first record, is none).
+/// Whether `directory` holds an experiment. An empty file, left by a crash before the first record, is not one.
 inline bool has_journal(const std::filesystem::path& directory) {
   std::error_code error;
   const auto size = std::filesystem::file_size(journal_path(directory), error);
@@ -25,7 +25,7 @@ inline bool has_journal(const std::filesystem::path& directory) {
 
 namespace detail {
 
-/// Error of kind `input` if something else than a file stands in the Journal's place (to open a pipe waits for ever).
+/// Error of kind `input` if the Journal's path is not a file (opening a pipe would wait forever).
 inline void require_journal_file(const std::filesystem::path& directory) {
   std::error_code none;
   const auto path = journal_path(directory);
@@ -36,17 +36,17 @@ inline void require_journal_file(const std::filesystem::path& directory) {
 }
 
 inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in the file's header
-// A file is of the oldest version that can tell what is in it, so that older programs read what they understand:
-// 5 where other numbers of workers are asked for (kind 18), 4 where a trial has several workers or they have changed
-// (kind 17), 3 where attributes are noted (kind 16) or a host was lost for good, 2 where a trial has taken over another
-// one's state (kind 15), else 1.
+// A file has the oldest version that can represent its contents, so that older programs can read it if they understand
+// it: 5 if a number of workers was asked for (kind 18), 4 if a trial has several workers or they have changed (kind
+// 17), 3 if attributes were set (kind 16) or a host was lost for good, 2 if a trial has taken over another one's state
+// (kind 15), else 1.
 inline constexpr std::int64_t journal_version = 5, first_version = 1;
 
-// One table that only grows, by rising key: SQLite's fastest insert. `payload` is the truth of all but reports (see
-// journal_codec.hpp), `text` the part of it that a person reads. A report is its columns: the first metric in `metric`
-// and `value` (NULL: NaN), any further ones in `payload` as {"id of the name": value}. Of a failed attempt `value` is
-// whether it counts against the trial (NULL: in records of earlier versions). `value` has no declared type, as SQLite
-// would store whole REALs as integers and lose the sign of zero.
+// One table that only grows, by ascending key: SQLite's fastest insert. `payload` is the authoritative form of all
+// records but reports (see journal_codec.hpp), `text` a readable part of it. A report is stored in its columns: the
+// first metric in `metric` and `value` (NULL: NaN), any further ones in `payload` as {"id of the name": value}. The
+// `value` of a failed attempt is whether it counts against the trial (NULL in records of earlier versions). `value` has
+// no declared type, because SQLite would store whole REALs as integers and lose the sign of zero.
 inline constexpr const char* journal_schema = R"sql(
 CREATE TABLE records(
   sequence INTEGER PRIMARY KEY,
@@ -63,9 +63,9 @@ CREATE TABLE records(
 CREATE TABLE names(id INTEGER PRIMARY KEY, name NOT NULL);
 )sql";
 
-// `failures` of `trials` is TrialResult::failure_count(). Where no record says what counts, a preemption (the payload
-// begins with 2) and a failure that was doubted (it ends so, without a host) are told apart; what a lost host took
-// along is not.
+// `failures` of `trials` is TrialResult::failure_count(). In records that do not say what counts, a preemption (the
+// payload begins with 2) and a doubted failure (it ends with 2, without a host) are recognized; failures because of a
+// lost host are not.
 inline constexpr const char* journal_views = R"sql(
 CREATE VIEW events AS
   SELECT sequence, time,
@@ -116,7 +116,7 @@ CREATE VIEW trials AS
   WHERE c.kind = 2;
 )sql";
 
-/// Throws unless the open database is a Journal that this program can read. False: it is still empty.
+/// Throws unless the open database is a Journal that this program can read. Returns false if it is still empty.
 inline bool check_journal(Database& db) {
   const std::int64_t application = query_integer(db, "PRAGMA application_id");
   if (query_integer(db, "SELECT count(*) FROM sqlite_schema") == 0 && application == 0) return false;

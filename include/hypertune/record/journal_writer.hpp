@@ -1,4 +1,4 @@
-// The SQLite side of the Journal: records in, rows out, a batch to a transaction.
+// The SQLite part of the Journal: writes records as rows, one transaction per batch.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -28,7 +28,7 @@ namespace hypertune::inline v0::detail {
 /// Appends batches to the table. Used by one thread at a time.
 class JournalWriter {
  public:
-  /// Opens or creates the file. One that is no journal is left untouched.
+  /// Opens or creates the file. A file that is not a journal is left untouched.
   JournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
       : wal_path_(std::filesystem::absolute(journal_path(directory)).string() + "-wal"),
         db_(open(directory)),
@@ -38,7 +38,7 @@ class JournalWriter {
       fail(Errc::io, "cannot keep a journal in '{}': its file system does not support SQLite's WAL (use a local disk)",
            directory.string());
     mode.reset();
-    // FULL syncs the log at every commit: what is acknowledged outlives a power cut.
+    // FULL syncs the log at every commit, so that acknowledged records survive a power cut.
     db_.execute(full_sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
     db_.execute("PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY");
     if (!check_journal(db_)) create();
@@ -85,14 +85,14 @@ class JournalWriter {
     last_ = records.back().sequence;
   }
 
-  /// Folds the log into the database when it has grown, so that it is used again from its start. Failing is no harm:
+  /// Copies the log into the database when it has grown, so that it is reused from its start. A failure does no harm:
   /// the rows are safe in the log, and it is tried again when the log has grown further.
   void tidy() {
     if (wal_pages_ < tidied_pages_) tidied_pages_ = 0;  // the log has started again
     if (wal_pages_ < tidied_pages_ + checkpoint_pages_) return;
     tidied_pages_ = wal_pages_;
-    // A reader in the middle of a piece keeps the log from starting again. That is soon over; if the log grows all the
-    // same, wait a moment for a gap between readers.
+    // A reader in the middle of a piece keeps the log from starting again, but not for long. If the log still grows,
+    // wait a moment for a gap between readers.
     const bool much = wal_pages_ >= 8 * checkpoint_pages_;
     sqlite3_busy_timeout(db_.get(), 200);
     sqlite3_wal_checkpoint_v2(db_.get(), nullptr, much ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, nullptr,
@@ -100,20 +100,20 @@ class JournalWriter {
     sqlite3_busy_timeout(db_.get(), busy_timeout_ms);
   }
 
-  /// Whether the files are where they were opened. SQLite itself writes on into what has been moved or removed.
+  /// Whether the files are where they were opened. SQLite itself would go on writing to moved or removed files.
   bool in_place() const {
     std::error_code none;
     return in_database() && (!statements_ || std::filesystem::exists(wal_path_, none) || none);
   }
-  /// The same of the database alone, without its log.
+  /// The same for the database alone, without its log.
   bool in_database() const {
     int moved = 0;
     sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     return moved == 0;
   }
-  /// From now on nothing is done by the files' names: they may be others'.
+  /// From now on nothing is done by the files' names, because other files may be there.
   void disown() { sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr); }
-  /// Writes all that was committed into a new file at `path`, which appears whole.
+  /// Writes everything that was committed to a new file at `path`, which appears only when it is complete.
   void copy_to(const std::filesystem::path& path) {
     const auto aside = path.string() + ".new";
     std::error_code none;
@@ -149,13 +149,13 @@ class JournalWriter {
   static Database open(const std::filesystem::path& directory) {
     const std::string path = journal_path(directory).string();
     if (std::filesystem::exists(path)) {
-      // A look without the right to write first: what is no journal must stay as it is.
+      // Open it read-only first: a file that is not a journal must not be changed.
       Database look(path, path, SQLITE_OPEN_READONLY);
       try {
         check_journal(look);
       } catch (const Error&) {
         if ((sqlite3_errcode(look.get()) & 0xFF) != SQLITE_READONLY) throw;
-        // A driver was killed within the very first transaction; only who may write can roll that back.
+        // A driver was killed within the very first transaction. Rolling that back needs write access.
         Database mend(path, path, SQLITE_OPEN_READWRITE);
         check_journal(mend);
       }
@@ -171,8 +171,8 @@ class JournalWriter {
     db_.execute("COMMIT");
   }
 
-  // Within the transaction that needs it: a file never says more, or less, than it holds. Views of another version may
-  // say less of the same records.
+  // Runs within the transaction that needs it, so that a file's version always fits its contents. Views of another
+  // version may show less of the same records.
   void upgrade(std::span<const Record> records) {
     std::int64_t needed = version_;
     for (const Record& record : records) needed = std::max(needed, version_of(record.what));
@@ -184,7 +184,7 @@ class JournalWriter {
     db_.execute(detail::format("PRAGMA user_version={}", needed));
     upgraded_ = needed;
   }
-  /// The oldest version that can tell it.
+  /// The oldest version that can represent the record.
   static std::int64_t version_of(const record::Any& what) {
     if (const auto* lost = std::get_if<record::HostLost>(&what); lost != nullptr && lost->for_good) return 3;
     if (std::holds_alternative<record::AttributesSet>(what)) return 3;
@@ -298,7 +298,7 @@ class JournalWriter {
     out.put(e.resumed);
     const bool options = !e.searcher_options.empty() || !e.scheduler_options.empty();
     const bool command = !e.command.empty();
-    if (e.constraints.empty() && !options && !command) return;  // as it was written before there were any
+    if (e.constraints.empty() && !options && !command) return;  // the format from before these fields existed
     out.put(std::uint64_t{e.constraints.size()});
     for (const MetricBound& bound : e.constraints) {
       out.put(std::string_view(bound.metric));
@@ -322,7 +322,7 @@ class JournalWriter {
     out.put(std::string_view(e.host));
     out.put(e.cpus);
     out.put(e.gpus);
-    if (!several_workers(e)) return;  // as it was written before there were any
+    if (!several_workers(e)) return;  // the format from before these fields existed
     out.put(std::uint64_t{e.generation});
     out.put(e.others);
   }
@@ -372,7 +372,7 @@ class JournalWriter {
     row_ = {Kind::attempt_failed, e.trial, e.attempt};
     show(e.cause.text);
     out.put(e.cause);
-    // Programs that do not know of doubts see a retry.
+    // Programs that do not know about doubted failures see a retry.
     out.put(std::uint64_t{e.doubted ? 2U : e.retry ? 1U : 0U});
     if (!e.host.empty()) out.put(std::string_view(e.host));
   }
@@ -382,7 +382,7 @@ class JournalWriter {
             : e.state == TrialState::stopped ? Kind::trial_stopped
                                              : Kind::trial_completed,
             e.trial};
-    if (e.at_limit) out.put(true);  // alone: such an end has no cause
+    if (e.at_limit) out.put(true);  // nothing else: such an end has no cause
     if (!e.cause || e.at_limit) return;
     show(e.cause->text);
     out.put(*e.cause);
@@ -406,7 +406,7 @@ class JournalWriter {
     out.put(std::string_view(e.why));
   }
 
-  /// The readable column. Programs that read it expect UTF-8 (Python's refuses anything else).
+  /// Fills the readable column. Programs that read it expect UTF-8 (Python's sqlite3 refuses anything else).
   void show(std::string_view text) {
     while (!text.empty()) {
       const auto [bytes, code, valid] = decode_utf8(text);
@@ -425,13 +425,13 @@ class JournalWriter {
 
   std::filesystem::path wal_path_;
   Database db_;
-  std::unique_ptr<Statements> statements_;  // after the schema exists; before db_ goes
+  std::unique_ptr<Statements> statements_;  // created after the schema; destroyed before db_
   std::unordered_map<std::string, std::int64_t> names_;
   std::int64_t last_ = 0, version_ = first_version;
-  std::int64_t upgraded_ = 0;  // what the transaction makes of version_; 0: nothing
+  std::int64_t upgraded_ = 0;  // the version that the current transaction sets; 0: no change
   bool views_are_ours_ = false;
   int wal_pages_ = 0;
-  int tidied_pages_ = 0;  // size of the log when it was last folded in
+  int tidied_pages_ = 0;  // size of the log when it was last copied
   int checkpoint_pages_;
   Row row_;
   std::string payload_, text_;

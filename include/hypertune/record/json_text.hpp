@@ -1,4 +1,4 @@
-// Writing JSON, one value at a time: enough for results, logs and the Journal's readable columns, without a document.
+// Writing JSON, one value at a time, without building a document: for results, logs and the Journal's readable columns.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -17,7 +17,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Appends `text` as a JSON string. Bytes that are no UTF-8 become U+FFFD, as JSON cannot hold them.
+/// Appends `text` as a JSON string. Bytes that are not UTF-8 become U+FFFD, because JSON cannot represent them.
 inline void append_json(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
@@ -51,8 +51,8 @@ void append_number(std::string& out, Number value) {
   out.append(buffer.data(), end);
 }
 
-/// Appends the shortest number that reads back as the same double. JSON has no word for what is not finite: those are
-/// the strings "NaN", "Infinity" and "-Infinity", which Python's float() and JavaScript's Number() read.
+/// Appends the shortest number that reads back as the same double. JSON cannot represent non-finite numbers: they are
+/// the strings "NaN", "Infinity" and "-Infinity", which Python's float() and JavaScript's Number() can read.
 inline void append_json(std::string& out, double value) {
   if (std::isnan(value))
     out += "\"NaN\"";

@@ -1,4 +1,4 @@
-// events.jsonl: the whole history of an experiment, one JSON object a line.
+// events.jsonl: the whole history of an experiment, one JSON object per line.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -26,7 +26,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// Writes the fields of an event, each behind a comma.
+/// Writes the fields of an event, each after a comma.
 class JsonEvent {
  public:
   JsonEvent(std::string& out, const Record& record) : out_(&out) {
@@ -214,7 +214,7 @@ class JsonEvent {
   std::string* out_;
 };
 
-/// The number of the record in a whole line of events.jsonl; 0 where it is none.
+/// The number of the record in a complete line of events.jsonl; 0 if the line is not a record.
 inline std::int64_t jsonl_sequence(std::string_view line) {
   constexpr std::string_view opening = "{\"sequence\": ";
   std::int64_t sequence = 0;
@@ -223,7 +223,7 @@ inline std::int64_t jsonl_sequence(std::string_view line) {
   return sequence;
 }
 
-/// The last whole line of events.jsonl with a number below `before`, and where it ends.
+/// The last complete line of events.jsonl with a number below `before`, and where it ends.
 struct JsonlTail {
   std::int64_t sequence = 0;
   std::uint64_t bytes = 0;
@@ -232,7 +232,7 @@ inline JsonlTail jsonl_tail(const std::filesystem::path& path, std::int64_t befo
   std::error_code none;
   const std::uint64_t size = std::filesystem::exists(path, none) ? std::filesystem::file_size(path) : 0;
   std::ifstream in(path, std::ios::binary);
-  // From the end backwards, in growing windows: mostly the first one has it.
+  // Searches backwards from the end, in growing windows; usually the first one is enough.
   for (std::uint64_t window = 1U << 16U; size > 0; window *= 4) {
     const std::uint64_t begin = size > window ? size - window : 0;
     std::string text(size - begin, '\0');
@@ -254,12 +254,12 @@ inline JsonlTail jsonl_tail(const std::filesystem::path& path, std::int64_t befo
 
 }  // namespace detail
 
-/// A Callback that writes every record of the experiment into `events.jsonl`, one JSON object a line, in order:
+/// A Callback that writes every record of the experiment into `events.jsonl`, one JSON object per line, in order:
 /// `{"sequence": 7, "time": 1764.5, "event": "trial_reported", "trial": 3, "attempt": 0, "step": 2, "metrics": {…}}`.
-/// As JSON has no word for them, NaN and infinite numbers are the strings "NaN", "Infinity" and "-Infinity".
+/// JSON cannot represent NaN and infinite numbers: they are the strings "NaN", "Infinity" and "-Infinity".
 ///
-/// After a resume the file goes on where it ended: a half-written line is cut off, records that were committed but not
-/// yet written are added, none is repeated (`sequence` has no gaps).
+/// After a resume the file continues where it ended: a half-written line is cut off, committed records that were not
+/// yet written are added, and none is repeated (`sequence` has no gaps).
 class JsonlLogger {
  public:
   void on_open(const std::filesystem::path& directory) {

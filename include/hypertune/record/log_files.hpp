@@ -1,4 +1,5 @@
-// What the loggers share: appending to files, and going on without a gap or a repetition after the driver was killed.
+// Common parts of the loggers: appending to files, and continuing without gaps or repetitions after the driver was
+// killed.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -28,8 +29,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Appends `text` to the file, which is made if need be, with its folders. `keep`: cut it to so many bytes first.
-/// The file is closed again, so that a logger with a file per trial holds none open.
+/// Appends `text` to the file, which is created if necessary, with its folders. `keep`: truncates it to this many bytes
+/// first. The file is closed again, so that a logger with a file per trial keeps none open.
 inline void append_to(const std::filesystem::path& path, std::string_view text,
                       std::optional<std::uint64_t> keep = std::nullopt) {
   constexpr int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
@@ -52,11 +53,11 @@ inline std::string read_whole(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// Gives a logger every record once, in order, whatever happened between its runs: records that were committed but did
-/// not reach the logger before a kill (or before the logger was added to a resumed experiment) come from the Journal.
+/// Gives a logger every record once, in order. Records that were committed but did not reach the logger before a kill
+/// (or before the logger was added to a resumed experiment) are read from the Journal.
 class LogFollower {
  public:
-  /// `after`: the last record whose trace is safely in the log; 0: none.
+  /// `after`: the last record that is safely in the log; 0: none.
   void open(std::filesystem::path directory, std::int64_t after) {
     directory_ = std::move(directory);
     last_ = after;
@@ -90,11 +91,11 @@ class LogFollower {
   bool started_ = false;
 };
 
-/// Remembers up to which record a logger of many files has written. Files are not synced, so what was written counts
-/// only as long as the machine has not restarted, and only on that machine: the boot's own number says so.
+/// Remembers up to which record a logger of many files has written. The files are not synced, so this is valid only on
+/// the same machine and until it restarts: the position is stored with the id of the boot.
 class LogPosition {
  public:
-  /// The position kept in `file`, or 0 where there is none that can be trusted.
+  /// The position stored in `file`, or 0 if there is none that can be trusted.
   std::int64_t load(std::filesystem::path file) {
     file_ = std::move(file);
     boot_ = read_whole("/proc/sys/kernel/random/boot_id");
@@ -117,13 +118,13 @@ inline std::filesystem::path trial_file(const std::filesystem::path& directory, 
   return directory / "trials" / std::to_string(trial) / name;
 }
 
-/// What a logger with a file per trial keeps beside the files' content: which trials are under way, which of them have
-/// something to write, and up to which record all is written. `Trial` is the logger's own, with a `bool ended` and a
-/// `bool changed`, both false at first.
+/// The state of a logger with a file per trial, except the contents: which trials have not ended, which of them have
+/// something to write, and up to which record everything is written. `Trial` is the logger's own type, with a `bool
+/// ended` and a `bool changed`, both false at first.
 template <class Trial>
 class TrialLogs {
  public:
-  /// `file_name`: of each trial's file; `mark`: of the file below `trials/` that keeps the position.
+  /// `file_name`: the name of each trial's file; `mark`: the name of the file below `trials/` that stores the position.
   TrialLogs(const char* file_name, const char* mark) : file_name_(file_name), mark_(mark) {}
 
   void open(const std::filesystem::path& directory) {
@@ -146,7 +147,7 @@ class TrialLogs {
     }
     changed_.clear();
   }
-  /// After a flush at the end of a batch: all is written.
+  /// To be called after a flush at the end of a batch, when everything is written.
   void save_position() {
     if (follower_.last() > 0) position_.save(follower_.last());
   }

@@ -1,4 +1,4 @@
-// Optuna's distributions, from the text of a space and the values that were recorded.
+// Optuna's distributions, derived from the text of a space and the recorded values.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -20,15 +20,14 @@
 
 namespace hypertune::inline v0::detail::optuna {
 
-/// A line of SearchSpace::describe(), as far as Optuna can say the same: `name: {word: [items], quantum: q, …}`.
+/// A line of SearchSpace::describe(), as far as Optuna has an equivalent: `name: {word: [items], quantum: q, …}`.
 struct SpaceLine {
   std::string name, word;
   std::vector<Value> items;
   double quantum = 0;
 };
 
-/// Reads what describe() writes, nothing more; whatever it does not know is left out, and then the recorded values
-/// decide.
+/// Reads what describe() writes and nothing more. Anything else is left out; the recorded values then decide.
 class SpaceText {
  public:
   static std::vector<SpaceLine> read(std::string_view text) {
@@ -116,8 +115,9 @@ class SpaceText {
   std::string_view rest_;
 };
 
-/// What a parameter is to Optuna. It starts from the space's line, if there is one, and takes in each recorded value:
-/// bounds grow, and options are added, so that every value lies within (a space may have changed on the way).
+/// A parameter's distribution in Optuna. It starts from the parameter's line of the space, if there is one, and is then
+/// extended by each recorded value: bounds grow and options are added until every value fits, because the space may
+/// have changed during the experiment.
 class Distribution {
  public:
   Distribution() = default;
@@ -131,7 +131,7 @@ class Distribution {
       low_ = *low;
       high_ = *high;
       log_ = line.word.starts_with("log_") && *low > 0;
-      step_ = log_ ? 0 : line.quantum;  // Optuna knows no steps in the logarithm
+      step_ = log_ ? 0 : line.quantum;  // Optuna has no steps on a logarithmic scale
       whole_ = integer;
     } else if (line.word == "choice" || line.word == "ordinal" || line.word == "constant") {
       categorical_ = true;
@@ -158,7 +158,7 @@ class Distribution {
     log_ = log_ && low_ > 0;
   }
 
-  /// How the value stands in Optuna's table.
+  /// The value as stored in Optuna's table.
   double stored(const Value& value) const {
     if (!categorical_) return SpaceText::number(value).value_or(0);
     return static_cast<double>(std::find(options_.begin(), options_.end(), value) - options_.begin());
@@ -181,7 +181,7 @@ class Distribution {
   }
 
  private:
-  // Numbers so far, and now a text: an option among others.
+  // A text after numbers: all values become options.
   void become_categorical() {
     categorical_ = true;
     options_ = std::move(seen_);

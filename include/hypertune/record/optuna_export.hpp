@@ -1,4 +1,4 @@
-// An experiment as an Optuna storage, for optuna-dashboard and everything else that reads one.
+// Exports an experiment as an Optuna storage, for optuna-dashboard and other programs that read one.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -26,7 +26,7 @@ namespace hypertune::inline v0 {
 
 namespace detail::optuna {
 
-// The tables of Optuna's RDBStorage as of schema 12, revision v3.2.0.a: that of Optuna 3.2 to 5.0.
+// The tables of Optuna's RDBStorage in schema 12, revision v3.2.0.a, which Optuna 3.2 to 5.0 use.
 inline constexpr const char* schema = R"sql(
 CREATE TABLE studies (study_id INTEGER NOT NULL, study_name VARCHAR(512) NOT NULL, PRIMARY KEY (study_id));
 CREATE TABLE version_info (version_info_id INTEGER NOT NULL, schema_version INTEGER, library_version VARCHAR(256),
@@ -70,7 +70,7 @@ INSERT INTO version_info VALUES (1, 12, '3.2.0');
 INSERT INTO alembic_version VALUES ('v3.2.0.a');
 )sql";
 
-/// UTC, as SQLAlchemy writes it.
+/// UTC, in SQLAlchemy's format.
 inline std::string datetime(Seconds time) {
   if (!std::isfinite(time) || std::fabs(time) > 2e11) time = 0;
   const auto micros = static_cast<std::int64_t>(std::llround(time * 1e6));
@@ -82,7 +82,7 @@ inline std::string datetime(Seconds time) {
                         utc.tm_hour, utc.tm_min, utc.tm_sec, part);
 }
 
-/// Writes one study. Statements are of one transaction, in a file that nobody else sees yet.
+/// Writes one study, in one transaction, into a file that nobody else sees yet.
 class Export {
  public:
   Export(Database& db, const Results& results, std::string_view study) : db_(db), results_(results) {
@@ -143,8 +143,8 @@ class Export {
     for (const auto& [name, distribution] : distributions_) json_[name] = distribution.json();
   }
 
-  // Those that it counts with, so that Optuna's best trial, or its front, is ours: of one objective those of its best
-  // report, of several those of its last one, which it had together (front.hpp).
+  // The values that represent the trial, so that Optuna's best trial or front is ours: with one objective those of the
+  // best report, with several those of the last one, which belong together (front.hpp).
   std::vector<double> values(const TrialResult& trial) const {
     const auto& objectives = results_.experiment().objectives;
     std::vector<double> out;
@@ -160,13 +160,13 @@ class Export {
     return out;
   }
 
-  // Whether the scheduler (or a changed space) gave it up. One that a stop condition ended did what it was there for,
-  // and may be the best: of the pruned ones Optuna lets none be that.
+  // Whether the scheduler (or a changed space) stopped it. A trial that a stop condition ended has done its work and
+  // may be the best; Optuna does not allow that for a pruned trial.
   static bool cut(const TrialResult& trial) { return !trial.cause || record::gave_up(trial.cause->text); }
 
   void write(const TrialResult& trial) {
     const std::vector<double> found = values(trial);
-    // Optuna has no completed trial without a value.
+    // Optuna has no completed trials without a value.
     const char* state = "WAITING";
     if (trial.state == TrialState::completed) state = found.empty() ? "FAIL" : "COMPLETE";
     if (trial.state == TrialState::stopped) state = found.empty() || cut(trial) ? "PRUNED" : "COMPLETE";
@@ -221,8 +221,8 @@ class Export {
     }
   }
 
-  // As Optuna keeps them: above 0 is violated. A trial without them counts as infeasible, so one that is not known
-  // whole has none.
+  // In Optuna's form: above 0 is violated. Optuna counts a trial without constraints as infeasible, so none are written
+  // if one is not known.
   void write_constraints(TrialId trial) {
     std::string json;
     for (const double excess : results_.excesses(trial)) {
@@ -247,7 +247,7 @@ class Export {
     const auto trials = static_cast<TrialId>(results_.size());
     read_journal(results_.directory(), [&](const Record& record) {
       const auto* report = std::get_if<record::TrialReported>(&record.what);
-      // what came after the results were read has no trial to belong to
+      // a report from after the results were read may belong to an unknown trial
       if (report == nullptr || report->trial >= trials) return;
       const double* value = find_metric(report->metrics, metric);
       if (value == nullptr) return;
@@ -271,7 +271,7 @@ class Export {
   const Results& results_;
   std::unordered_map<std::string, Distribution> distributions_;
   std::unordered_map<std::string, std::string> json_;
-  // Made on first use, as the tables must exist.
+  // Prepared at first use, because the tables must exist.
   struct Lazy {
     Database& db;
     const char* sql;
@@ -287,7 +287,7 @@ class Export {
     void bind_text(int index, std::string_view text) { get().bind_text(index, text); }
     void bind_null(int index) { get().bind_null(index); }
     void run() { get().run(); }
-    operator Statement&() { return get(); }  // NOLINT: that is what it is
+    operator Statement&() { return get(); }  // NOLINT: implicit on purpose
   };
   Lazy trial_{db_, "INSERT INTO trials VALUES (?1, ?2, 1, ?3, ?4, ?5)"};
   Lazy param_{
@@ -303,16 +303,17 @@ class Export {
 
 }  // namespace detail::optuna
 
-/// Writes the experiment in `directory` (which may be running) as a new Optuna storage: `file` is then what
-/// `optuna-dashboard sqlite:///FILE` opens and `optuna.load_study(study_name=NAME, storage="sqlite:///FILE")` reads
-/// (Optuna 3.2 or newer). The study is called `study`, by default as the experiment.
+/// Writes the experiment in `directory` (which may be running) as a new Optuna storage: `file` can then be opened by
+/// `optuna-dashboard sqlite:///FILE` and `optuna.load_study(study_name=NAME, storage="sqlite:///FILE")` (Optuna 3.2 or
+/// newer). The study is named `study`, by default like the experiment.
 ///
-/// Completed trials, and those that a stop condition ended, are COMPLETE with the values that they count with (with one
-/// objective those of the best report, with several those of the last one: Optuna's best trial, or its front, is the
-/// one that Results have), ones that the scheduler stopped PRUNED, failed ones and those without a value FAIL; reports
-/// are intermediate values, the other metrics of the last report user attributes, what is known of constraints Optuna's
-/// own. Distributions come from the space as recorded, or from the recorded values where Optuna has no such domain
-/// (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there), `io`.
+/// Completed trials, and those that a stop condition ended, are COMPLETE. Trials that the scheduler stopped are PRUNED.
+/// Failed trials and completed ones without a value are FAIL. The values of a trial are those of its best report with
+/// one objective, and of its last report with several, so that Optuna's best trial or front is that of Results. With
+/// one objective, reports become intermediate values. The metrics of the last report become user attributes, and
+/// constraints become Optuna's own. Distributions come from the recorded space, or from the recorded values if Optuna
+/// has no such domain (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there, or one
+/// without a metric), `io`.
 inline void export_optuna(const std::filesystem::path& directory, const std::filesystem::path& file,
                           std::string_view study = {}) {
   if (std::filesystem::exists(file))

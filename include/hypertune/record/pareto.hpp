@@ -1,4 +1,4 @@
-// Several objectives: which results no other one beats in all of them, and how much of the space they cover.
+// Several objectives: the results that no other result dominates, and the hypervolume that they cover.
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
@@ -30,7 +30,7 @@ inline std::size_t require_same_size(std::span<const std::vector<double>> losses
   return losses.empty() ? 0 : losses.front().size();
 }
 
-// Indices without NaN, in lexicographic order: none of them is dominated by a later one that differs from it.
+// Indices of the losses without NaN, in lexicographic order: none is dominated by a later one that differs from it.
 inline std::vector<std::size_t> lexicographic(std::span<const std::vector<double>> losses) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < losses.size(); ++i)
@@ -42,15 +42,16 @@ inline std::vector<std::size_t> lexicographic(std::span<const std::vector<double
 
 }  // namespace detail
 
-/// The indices (rising) of the losses that no other one dominates: none is at least as good in every objective and
-/// better in one. Losses are to be minimised. Equal ones are all on the front or none; one with a NaN never is, and an
-/// infinite one only where nothing beats it. O(n log n) for one or two objectives, O(n * front) for more.
+/// The indices (ascending) of the losses that no other loss dominates: none is at least as good in every objective and
+/// better in one. Losses are to be minimised. Equal losses are all on the front or none of them is. A loss with NaN is
+/// never on it, an infinite one only if nothing dominates it. O(n log n) for one or two objectives, O(n * front) for
+/// more.
 inline std::vector<std::size_t> pareto_front(std::span<const std::vector<double>> losses) {
   const std::size_t objectives = detail::require_same_size(losses);
   std::vector<std::size_t> front;
   if (objectives == 0) return front;
-  // In lexicographic order a point is dominated by a front member before it or by none. With two objectives the last
-  // member has the smallest second one; with one objective every member is equal.
+  // In lexicographic order, a dominated point is dominated by an earlier member of the front. With two objectives the
+  // last member has the smallest second one; with one objective all members are equal.
   for (const std::size_t i : detail::lexicographic(losses)) {
     const auto dominated_by = [&](std::size_t j) {
       return losses[j] != losses[i] && detail::weakly_dominates(losses[j], losses[i]);
@@ -66,7 +67,7 @@ inline std::vector<std::size_t> pareto_front(std::span<const std::vector<double>
 namespace detail {
 
 // WFG (While, Bradstreet and Barone, "A Fast Way of Calculating Exact Hypervolumes", IEEE TEC 16(1), 2012): the sum of
-// what each point adds to those after it. `points` is a front without repetitions, each below `reference`.
+// the volumes that each point adds to those before it. `points` is a front without repetitions, each below `reference`.
 inline double wfg(std::vector<std::vector<double>> points, std::span<const double> reference) {
   const std::size_t k = reference.size();
   if (points.empty()) return 0;
@@ -81,14 +82,14 @@ inline double wfg(std::vector<std::vector<double>> points, std::span<const doubl
       }
     return volume;
   }
-  // Slicing: from the worst first objective to the best, what a point adds reaches from it to the reference there, so
-  // that the rest is a problem with one objective less.
+  // Slicing: the points before a point are better in the first objective. So what the point adds extends in that
+  // objective from the point to the reference, and the rest is a problem with one objective less.
   double volume = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const std::vector<double> own(points[i].begin() + 1, points[i].end());
     double exclusive = 1;
     for (std::size_t d = 1; d < k; ++d) exclusive *= reference[d] - points[i][d];
-    std::vector<std::vector<double>> limited;  // the points before it (better in the first objective), cut to its part
+    std::vector<std::vector<double>> limited;  // the points before it, clipped to its part
     for (std::size_t j = 0; j < i; ++j) {
       std::vector<double> q(k - 1);
       for (std::size_t d = 0; d + 1 < k; ++d) q[d] = std::max(points[j][d + 1], own[d]);
@@ -106,9 +107,9 @@ inline double wfg(std::vector<std::vector<double>> points, std::span<const doubl
 
 }  // namespace detail
 
-/// The volume that is dominated by the losses and bounded by `reference` (a loss that every good result beats): the
-/// larger, the better the front. Exact (WFG); quick up to 4 objectives, exponential in their number beyond. Losses that
-/// are not better than the reference in every objective, or NaN, add nothing.
+/// The volume that is dominated by the losses and bounded by `reference` (a loss that every good result beats). The
+/// larger it is, the better the front. Exact (WFG); fast for up to 4 objectives, exponential in their number beyond.
+/// Losses that are not better than the reference in every objective, or have a NaN, add nothing.
 inline double hypervolume(std::span<const std::vector<double>> losses, std::span<const double> reference) {
   std::vector<std::vector<double>> inside;
   for (const auto& loss : losses) {
@@ -125,7 +126,7 @@ inline double hypervolume(std::span<const std::vector<double>> losses, std::span
   return detail::wfg(std::move(front), reference);
 }
 
-/// The best loss up to each: what a tuner had found after so many results. NaN counts as worst (+inf).
+/// For each result, the best loss up to and including it. NaN counts as the worst (+inf).
 inline std::vector<double> best_so_far(std::span<const double> losses) {
   std::vector<double> best(losses.size());
   double least = std::numeric_limits<double>::infinity();

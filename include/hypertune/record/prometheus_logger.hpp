@@ -1,4 +1,4 @@
-// A file that Prometheus' node_exporter reads, kept as the experiment stands.
+// Keeps a file for Prometheus' node_exporter up to date with the state of the experiment.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -22,10 +22,11 @@
 
 namespace hypertune::inline v0 {
 
-/// A Callback that keeps `file` (say /var/lib/node_exporter/NAME.prom) as prometheus_text() of the experiment, for the
-/// textfile collector: written aside and renamed, so that it is never read half. At most once a second, from a thread
-/// of its own, so that the record never waits for it; and once more at the end. What cannot be written makes the
-/// callback fail, which is said once and does not touch the experiment. It stays when the experiment has ended.
+/// A Callback that keeps `file` (such as /var/lib/node_exporter/NAME.prom) equal to prometheus_text() of the
+/// experiment, for node_exporter's textfile collector. It is written to another file and renamed, so that no reader
+/// sees half of it. A separate thread writes it at most once a second, so that recording never waits for it, and once
+/// more at the end. If writing fails, the callback fails; that is reported once and does not affect the experiment. The
+/// file remains after the experiment's end.
 class PrometheusLogger {
  public:
   explicit PrometheusLogger(std::filesystem::path file) : state_(std::make_unique<State>()) {
@@ -52,12 +53,12 @@ class PrometheusLogger {
     static constexpr std::chrono::seconds least_interval{1};
 
     std::filesystem::path file;
-    Results results;   // the writer's, read from the Journal
-    std::mutex mutex;  // of `changed` and `error`
+    Results results;   // used only by the writer; read from the Journal
+    std::mutex mutex;  // protects `changed` and `error`
     std::condition_variable_any wakeup;
     bool changed = false;
     std::exception_ptr error;
-    std::jthread writer;  // last: it uses the others
+    std::jthread writer;  // the last member: it uses the others
 
     void run(const std::stop_token& stop) {
       std::unique_lock lock(mutex);

@@ -1,4 +1,4 @@
-// The events that make up an experiment's history: what the Journal keeps, loggers see, and a restart replays.
+// The events that make up an experiment's history: the Journal stores them, loggers see them, a restart replays them.
 #pragma once
 
 #include <hypertune/space/search_space.hpp>
@@ -29,8 +29,8 @@ struct Objective {
 inline Objective minimize(std::string metric) { return {std::move(metric), Mode::minimize}; }
 inline Objective maximize(std::string metric) { return {std::move(metric), Mode::maximize}; }
 
-/// A bound that a good result keeps: made by at_most() and at_least(). `side` is minimize where the metric must be at
-/// most `value`, maximize where it must be at least that.
+/// A bound on a metric, made by at_most() and at_least(). `side` is minimize if the metric must be at most `value`,
+/// maximize if it must be at least `value`.
 struct MetricBound {
   std::string metric;
   Mode side = Mode::minimize;
@@ -40,7 +40,7 @@ struct MetricBound {
 
 namespace record {
 
-/// A driver began or resumed the experiment. The first one of a journal describes it.
+/// A driver started or resumed the experiment. The first such record of a journal describes the experiment.
 struct ExperimentStarted {
   std::string name;
   std::vector<Objective> objectives;
@@ -51,9 +51,9 @@ struct ExperimentStarted {
   bool resumed = false;
   std::vector<MetricBound> constraints = {};
   std::string searcher_options = {}, scheduler_options = {};  ///< options_text(); empty: not known
-  std::string command = {};                                   ///< what trials run, as a shell's words; empty: not known
+  std::string command = {};                                   ///< that trials run, quoted for a shell; empty: not known
 };
-/// A trial exists. Its parameters are kept by name, so that a changed space can still read them.
+/// A trial was created. Its parameters are stored by name, so that a changed space can still read them.
 struct TrialCreated {
   TrialId trial;
   Point point;
@@ -70,19 +70,19 @@ struct TrialStarted {
   TrialId trial;
   Attempt attempt;
   int next_step = 0;
-  std::string host;  ///< of rank 0, or of the one worker there is
+  std::string host;  ///< of rank 0, or of the only worker
   std::vector<int> cpus, gpus;
   std::vector<WorkerPlace> others = {};  ///< of ranks 1, 2, …
-  std::uint32_t generation = 0;          ///< not 0 where a paused trial goes on with workers that had changed before
+  std::uint32_t generation = 0;          ///< not 0 if a paused trial continues with workers that had changed before
 };
-/// The workers of a running trial are others from now on: a new generation of the same attempt.
+/// The workers of a running trial have changed: a new generation of the same attempt begins.
 struct TrialResized {
   TrialId trial;
   Attempt attempt;
   std::uint32_t generation = 0;
   std::vector<WorkerPlace> workers;  ///< by rank
   std::string why;
-  std::vector<std::string> lost = {};  ///< the hosts of workers that have failed, in order; one may be there twice
+  std::vector<std::string> lost = {};  ///< the hosts of the workers that failed, in order; a host may occur twice
 };
 struct TrialReported {
   TrialId trial;
@@ -90,14 +90,14 @@ struct TrialReported {
   int step;  ///< from 0
   Metrics metrics;
 };
-/// A trial is to have so many workers from its next report on, as far as there is room. What a person asks for
-/// comes before what the trial itself does; each of the two lasts until it is said anew.
+/// A number of workers was requested for a trial, from its next report on, as far as there is room. A request by the
+/// user takes precedence over one by the trial itself. Each holds until it is replaced.
 struct WorkersAsked {
   TrialId trial;
-  int workers = 0;       ///< 0: any number, as if nothing had been said
-  bool by_user = false;  ///< else: by the trial (Context::want_workers)
+  int workers = 0;       ///< 0: any number, as without a request
+  bool by_user = false;  ///< else by the trial (Context::want_workers)
 };
-/// Attributes of a trial, or of the experiment, as far as they are new or have changed.
+/// The new or changed attributes of a trial or of the experiment.
 struct AttributesSet {
   TrialId trial = -1;  ///< -1: of the experiment
   Attributes attributes;
@@ -114,58 +114,59 @@ struct CheckpointDropped {
 struct TrialPaused {
   TrialId trial;
 };
-/// A paused trial took over the state of another one, or of its own past, and goes on with another configuration
-/// (population based training). What it had learnt by itself is given up.
+/// A paused trial took over the state of another trial, or an earlier state of its own, and continues with another
+/// configuration (population based training). Its own later progress is discarded.
 struct TrialExploited {
   TrialId trial;
   TrialId donor;
-  CheckpointInfo checkpoint;  ///< what it goes on from, after so many steps
+  CheckpointInfo checkpoint;  ///< what it continues from; this also gives the number of steps
   Point point;                ///< its configuration from now on
   Params params;
 };
-/// An attempt ended that was not meant to. `retry`: another attempt follows.
+/// An attempt ended that should not have. `retry`: another attempt follows.
 struct AttemptFailed {
   TrialId trial;
   Attempt attempt;
   Cause cause;
   bool retry = false;
-  /// Perhaps the doing of the host: it does not count, and the trial is tried again on another one.
+  /// The host may be the cause: the failure does not count, and the trial is tried again on another host.
   bool doubted = false;
-  std::string host = {};  ///< of several workers: where the one was that failed; empty: none did, or nobody knows
-  /// Whether it counts against the trial (max_failures). For SQL, which cannot tell by itself what became of hosts;
-  /// nullopt: nobody has said, as in records of earlier versions.
+  std::string host = {};  ///< with several workers: that of the worker that failed; empty: none did, or not known
+  /// Whether it counts against the trial (max_failures). It is stored for SQL queries, which cannot find out whether a
+  /// host was lost. nullopt: not known, as in records of earlier versions.
   std::optional<bool> counts = {};
 };
-/// Causes of a stopped trial that say that it was given up, not that it has done what it was there for: by a scheduler
-/// that does not say why (and by all of them in journals of earlier versions), or "stopped by asha at rung 3 …".
+/// Causes of a stopped trial that mean that it was given up before it was done: by a scheduler that gives no reason (in
+/// journals of earlier versions, all of them), or by one that does: "stopped by asha at rung 3 …".
 inline constexpr const char* by_scheduler = "scheduler";
 inline constexpr const char* stopped_by = "stopped by ";
 inline constexpr const char* space_changed = "the search space has changed";
-/// … and that a person ended it, from another terminal.
+/// … or by the user, from another terminal.
 inline constexpr const char* by_user = "stopped by the user";
 inline bool gave_up(std::string_view cause) {
   return cause == by_scheduler || cause == space_changed || cause.starts_with(stopped_by);
 }
-/// Text of an AttemptFailed with `retry` that follows the failed end of a trial: a person wants that tried again, and
-/// what failed before counts no more.
+/// Text of an AttemptFailed with `retry` that follows the failed end of a trial: the user wants the trial to be tried
+/// again, and its earlier failures no longer count.
 inline constexpr const char* tried_again = "tried again by the user";
 inline bool is_tried_again(const AttemptFailed& failed) { return failed.retry && failed.cause.text == tried_again; }
 struct TrialEnded {
   TrialId trial;
   TrialState state = TrialState::completed;  ///< completed, stopped or failed
-  /// with failed; with stopped, why (the scheduler's words, a stop condition's, …) in text, and `retry`: by a stop
-  /// condition or the end of the experiment; where the present conditions say otherwise, a resumption reopens it
+  /// Set for a failed trial. For a stopped one its text says why (the scheduler's reason, a stop condition, …), and
+  /// `retry` means that a stop condition or the end of the experiment stopped it: a resumption continues the trial if
+  /// the present conditions allow it.
   std::optional<Cause> cause;
-  bool at_limit = false;  ///< with completed: by the schedule's limit of steps; a longer schedule may reopen it
+  bool at_limit = false;  ///< completed by the schedule's limit of steps; a longer schedule may reopen it
 };
 struct HostGained {
   std::string host;
 };
 struct HostLost {
   std::string host, why;
-  bool for_good = false;  ///< it was not to come back
+  bool for_good = false;  ///< it will not come back
 };
-/// The driver ended in order. Without it, it was killed.
+/// The driver ended in order. If this record is missing, it was killed.
 struct ExperimentEnded {
   bool interrupted = false;
   std::string why;
@@ -177,10 +178,10 @@ using Any = std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialRep
 
 }  // namespace record
 
-/// A record with its place in the history.
+/// A record with its position in the history.
 struct Record {
   std::int64_t sequence = 0;  ///< 1, 2, 3, … without gaps
-  Seconds time = 0;           ///< of the executor's clock
+  Seconds time = 0;           ///< by the executor's clock
   record::Any what;
 };
 

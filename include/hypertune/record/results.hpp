@@ -1,4 +1,4 @@
-// Results: what an experiment has found, from its Journal or from records as they come.
+// Results: what an experiment has found, read from its Journal or from records as they come.
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
@@ -31,36 +31,37 @@ namespace detail {
 class HostLedger;
 }
 
-/// How Results::table() looks.
+/// Options of Results::table().
 struct TableOptions {
-  std::size_t rows = 0;  ///< at most so many trials, the best ones; 0: all
-  /// Of the terminal; 0: unlimited. Numbers are rounded and long names and texts cut to fit; columns for which there is
-  /// no room stand below the others.
+  std::size_t rows = 0;  ///< the number of trials to show, the best ones; 0: all
+  /// Width in columns, as of a terminal; 0: unlimited. Numbers are rounded and long names and texts are cut to fit.
+  /// Columns for which there is no room are placed below the others.
   std::size_t width = 0;
 };
 
-/// What an experiment has found: a few hundred bytes per trial and nothing per report. A value; not thread-safe.
+/// What an experiment has found. Takes a few hundred bytes per trial and none per report. A value; not thread-safe.
 ///
-/// These rules hold wherever a trial is judged: a report that is NaN or infinite is never the best one, a trial that
-/// failed for good is never the best one (its earlier reports still stand in the table), and where metrics have bounds
-/// (Options::constraints), a report or trial that breaks one is never better than one that keeps them all; among those
-/// that break them, the one that does so least is best. A bounded metric that a report lacks has its last value, or,
-/// before there is one, its first.
+/// The same rules hold wherever a trial is judged. A report that is NaN or infinite is never the best one. A trial that
+/// failed is never the best one (its earlier reports are still in the table). If metrics have bounds
+/// (Options::constraints), a report or trial that breaks one is never better than one that meets them all; among those
+/// that break them, the one with the smallest violation is best. If a report lacks a bounded metric, the metric's last
+/// value counts, or its first one if there is none before.
 class Results {
  public:
   Results() = default;
-  /// Empty; add() fills it, history() reads from `directory`.
+  /// Empty; add() fills it. history() reads from `directory`.
   explicit Results(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  /// Reads the experiment in `directory`, also while it runs. Errors as JournalReader's.
+  /// Reads the experiment in `directory`, also while it runs. Errors: those of JournalReader.
   static Results read(const std::filesystem::path& directory);
 
-  /// Reads what came since, from the directory given at construction.
+  /// Reads the records that were added since the last read, from the directory given at construction.
   void update();
 
   /// Takes in the next record.
   void add(const Record& record);
-  /// Judges all reports by these constraints, whatever the records up to number `until` say. Before the first add().
+  /// Judges all reports by these constraints and ignores those in records up to number `until`. To be called before the
+  /// first add().
   void judge_by(std::vector<MetricBound> constraints, std::int64_t until) {
     info_.constraints = std::move(constraints);
     judged_until_ = until;
@@ -70,36 +71,37 @@ class Results {
   std::size_t size() const { return trials_.size(); }  ///< number of trials
   bool empty() const { return trials_.empty(); }
 
-  /// All trials by number: a range of TrialResult, each made when it is looked at. Valid as long as these Results.
+  /// All trials by number: a range of TrialResult, each made when it is accessed. Valid as long as these Results.
   class Trials;
   Trials trials() const;
   /// One trial; Error of kind `usage` if there is none of this number.
   TrialResult trial(TrialId id) const;
 
-  /// The trial with the best report of the first objective. Error of kind `experiment` when there is none yet.
+  /// The trial with the best report of the first objective. Error of kind `experiment` if there is none yet.
   TrialResult best() const;
-  /// The trial with the best report of any metric; its `best` is of that metric. The mode may be left out for an
-  /// objective. Errors: `usage` for a metric that no trial reported, or without a mode; `experiment`.
+  /// The trial with the best report of any metric; its `best` is of that metric. The mode may be omitted if the metric
+  /// is an objective. Errors: `usage` if no trial reported the metric, or if its mode is missing; `experiment` if no
+  /// trial has a result.
   TrialResult best(std::string_view metric, std::optional<Mode> mode = std::nullopt) const;
-  /// As best(), or nullopt where there is none.
+  /// As best(), but nullopt if there is none.
   std::optional<TrialResult> find_best() const { return find_best(first_objective()); }
   std::optional<TrialResult> find_best(const Objective& objective) const;
 
-  /// The best report of `objective` that a trial has; nullopt: none that is finite.
+  /// The best report of `objective` by a trial; nullopt if none is finite. Failed trials have one, too.
   std::optional<BestReport> best_report(TrialId trial, const Objective& objective) const {
     const auto* data = find(trial);
     return data == nullptr ? std::nullopt : best_of(*data, objective);
   }
 
-  /// Trial numbers by the first objective, best first (those that meet the constraints before all others), then those
-  /// without a result. At most `limit` (0: all).
+  /// Trial numbers by the first objective, the best first (trials that meet the constraints before all others), then
+  /// those without a result. At most `limit` (0: all).
   std::vector<TrialId> ranked(std::size_t limit = 0) const;
 
   std::size_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t failures(FailureSource source) const { return failures_[static_cast<std::size_t>(source)]; }
-  /// What each host did, by their first appearance.
+  /// What each host did, in the order of their first appearance.
   std::vector<HostUse> hosts() const;
-  /// Steps that were done again, as what they had led to was lost with an attempt and not yet saved.
+  /// Steps that were done again, because their result was lost with an attempt before it was saved.
   std::int64_t repeated_steps() const;
   /// Names of all metrics reported, in the order of their first appearance.
   const std::vector<std::string>& metrics() const { return names_; }
@@ -107,30 +109,31 @@ class Results {
   /// Calls `visitor(const Record&)` with each report of a trial, in order, from the Journal.
   void history(TrialId trial, const std::function<void(const Record&)>& visitor) const;
 
-  /// The configurations that led to a trial's present state, from step 0 on: one entry, unless it took over the states
-  /// of others (population based training); then theirs before it. Replay trains by it again. Error of kind `usage` if
-  /// there is no such trial.
+  /// The configurations that led to a trial's present state, from step 0 on. This is one entry, unless the trial took
+  /// over the states of others (population based training), whose entries then come first. Replay trains by it again.
+  /// Error of kind `usage` if there is no such trial.
   std::vector<ScheduleEntry> schedule(TrialId trial) const;
-  /// The same for the state that a trial had at its best report, `schedule(best())`: it may have taken over another's
-  /// since.
+  /// The same for the state that a trial had at its best report, as in `schedule(best())`: the trial may have taken
+  /// over another state since.
   std::vector<ScheduleEntry> schedule(const TrialResult& trial) const;
 
-  /// By how much a trial breaks each constraint on metrics, by the last value of each: above 0 it does, NaN: not known.
+  /// By how much a trial breaks each constraint, by the last value of each metric: positive if it does, NaN if not
+  /// known.
   std::vector<double> excesses(TrialId trial) const;
 
   /// The trials as an aligned table, best first.
   std::string table(const TableOptions& options = {}) const;
-  /// One line per trial with a header (RFC 4180): trial, state, steps, best_step, best_<objective>, …, params_<name>,
-  /// …, metrics_<name> (of the last report), …, attributes_<name>, …, failures, cause, duration (seconds from the first
-  /// start to the end, without the time between drivers).
+  /// A header and one line per trial (RFC 4180): trial, state, steps, best_step, best_<objective>, …, feasible (if
+  /// metrics have bounds), params_<name>, …, metrics_<name> (of the last report), …, attributes_<name>, …, failures,
+  /// cause, duration (seconds from the first start to the end, without the time between drivers).
   std::string csv() const;
   /// A list with an object per trial, by number: trial, state, params, steps, metrics (of the last report), best
-  /// ({"step": …, "<objective>": …} or null), attributes (where it has any), failures, cause (or null), and with
-  /// `history` every report. Numbers that JSON cannot write are the strings "NaN", "Infinity", "-Infinity".
+  /// ({"step": …, "<objective>": …} or null), feasible and attributes (if known), failures, cause (or null), and with
+  /// `history` every report. Numbers that JSON cannot represent are the strings "NaN", "Infinity", "-Infinity".
   std::string json(bool history = false) const;
   /// The object of one trial, as json() lists it.
   std::string json(const TrialResult& result) const;
-  /// As json(), but in pieces to `sink`: nothing is held that grows with the reports of all trials.
+  /// As json(), but written to `sink` in pieces: memory does not grow with the reports of all trials.
   void write_json(const std::function<void(std::string_view)>& sink, bool history) const;
 
   const std::filesystem::path& directory() const;
@@ -170,20 +173,20 @@ class Results {
   void take(TrialData& trial, const record::TrialEnded& event, Seconds time);
 
   std::filesystem::path directory_;
-  std::int64_t judged_until_ = 0;  // records up to this one say nothing about constraints
+  std::int64_t judged_until_ = 0;  // constraints in records up to this one are ignored
   bool stale_ = false;             // some reports were judged by other constraints than the present ones
   ExperimentInfo info_;
-  detail::PlannedTrials planned_;             // of info_.planned
-  Seconds earlier_ = 0, session_start_ = 0;   // of info_.elapsed
-  std::deque<TrialData> trials_;              // by id; a deque, as a vector that doubles would hold half as much again
-  std::map<TrialId, Attributes> attributes_;  // of those that have any
+  detail::PlannedTrials planned_;             // for info_.planned
+  Seconds earlier_ = 0, session_start_ = 0;   // for info_.elapsed
+  std::deque<TrialData> trials_;              // by id; a deque, because a growing vector would need more memory
+  std::map<TrialId, Attributes> attributes_;  // of the trials that have any
   std::vector<std::string> names_;
   std::array<std::size_t, 6> counts_{};
   std::array<std::int64_t, 3> failures_{};
-  detail::Indirect<detail::HostLedger> ledger_;  // made with the first record
+  detail::Indirect<detail::HostLedger> ledger_;  // created with the first record
 };
 
-/// A schedule as a list in JSON (which is YAML, too), an entry a line:
+/// A schedule as a list in JSON (which is also YAML), one entry per line:
 /// `{"from_step": 0, "trial": 3, "params": {"lr": 0.1}}`.
 std::string schedule_json(std::span<const ScheduleEntry> schedule);
 

@@ -1,4 +1,4 @@
-// SQLite with RAII and hypertune's errors: what the Journal and its readers need of it.
+// SQLite with RAII and hypertune's errors, as far as the Journal and its readers need it.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -17,7 +17,7 @@ namespace hypertune::inline v0::detail {
 
 inline constexpr int busy_timeout_ms = 5000;
 
-/// One connection. Used by one thread at a time.
+/// One connection. To be used by one thread at a time.
 class Database {
  public:
   /// `flags` as for sqlite3_open_v2; `location` is a path, or a URI with SQLITE_OPEN_URI.
@@ -28,7 +28,7 @@ class Database {
     if (rc != SQLITE_OK) raise("open");
     sqlite3_extended_result_codes(raw, 1);
     sqlite3_busy_timeout(raw,
-                         busy_timeout_ms);  // only recovery after a crash and the last close ever lock a reader out
+                         busy_timeout_ms);  // only recovery after a crash and the last close lock readers out
   }
 
   void execute(const char* sql) {
@@ -39,7 +39,7 @@ class Database {
   sqlite3* get() const { return db_.get(); }
   const std::string& path() const { return path_; }
 
-  /// Throws what went wrong last, in words that say what to do. `verb`: "open", "read", "write".
+  /// Throws the last error of the connection, with advice on what to do. `verb`: "open", "read", "write".
   [[noreturn]] void raise(const char* verb) const {
     if (!db_) fail(Errc::io, "cannot {} '{}': out of memory", verb, path_);
     const int code = sqlite3_errcode(db_.get()) & 0xFF;
@@ -53,7 +53,7 @@ class Database {
     if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT)
       fail(Errc::corrupt, "'{}' is no readable hypertune journal ({}); it was left as it is: restore it from a copy",
            path_, text);
-    if (text.starts_with("no such "))  // the statements are right: a table or a column is missing
+    if (text.starts_with("no such "))  // the statements are correct, so a table or a column is missing
       fail(Errc::corrupt,
            "'{}' lacks what a hypertune journal has ({}): it was changed by something else; restore it from a "
            "copy",
@@ -93,7 +93,7 @@ class Statement {
     check(sqlite3_bind_blob64(statement_.get(), index, value.empty() ? "" : value.data(), value.size(), SQLITE_STATIC));
   }
 
-  /// Whether there is a row.
+  /// Advances to the next row; false if there is none.
   bool step() {
     const int rc = sqlite3_step(statement_.get());
     if (rc == SQLITE_ROW) return true;
@@ -101,7 +101,7 @@ class Statement {
     return false;
   }
   void reset() { sqlite3_reset(statement_.get()); }
-  /// Runs a statement that gives no rows, and makes it ready for the next time.
+  /// Runs a statement that returns no rows, and resets it.
   void run() {
     const bool row = step();
     static_cast<void>(row);

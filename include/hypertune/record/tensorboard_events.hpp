@@ -45,7 +45,7 @@ inline void put_bytes(std::string& out, unsigned field, std::string_view bytes) 
   out += bytes;
 }
 
-/// TFRecord's checksum: CRC-32C, rotated and offset, as a checksum of data that holds checksums is weak.
+/// TFRecord's checksum: CRC-32C, rotated and offset, because a CRC of data that contains CRCs is weak.
 inline std::uint32_t masked_crc(std::string_view bytes) {
   boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
   crc.process_bytes(bytes.data(), bytes.size());
@@ -62,7 +62,7 @@ inline void put_record(std::string& out, std::string_view message) {
   put_fixed(out, masked_crc(message));
 }
 
-/// Takes the first TFRecord off `bytes`; nullopt if it is torn or damaged.
+/// Removes the first TFRecord from `bytes`; nullopt if it is incomplete or damaged.
 inline std::optional<std::string_view> take_record(std::string_view& bytes) {
   const auto fixed = [&](std::size_t at, std::size_t size) {
     std::uint64_t value = 0;
@@ -77,7 +77,7 @@ inline std::optional<std::string_view> take_record(std::string_view& bytes) {
   return message;
 }
 
-/// An Event up to its content: wall_time = 1, step = 2.
+/// The beginning of an Event, without its content: wall_time = 1, step = 2.
 inline std::string event(double time, std::int64_t step) {
   std::string out;
   put_double(out, 1, time);
@@ -85,7 +85,7 @@ inline std::string event(double time, std::int64_t step) {
   return out;
 }
 
-/// The step of an Event as written here.
+/// The step of an Event that was written by event().
 inline std::int64_t event_step(std::string_view message) {
   constexpr std::size_t after_time = 9;
   if (message.size() <= after_time || message[after_time] != 0x10) return 0;

@@ -17,17 +17,17 @@
 namespace hypertune::inline v0 {
 
 /// A Callback that writes `trials/<id>/events.out.tfevents.0.hypertune`: `tensorboard --logdir DIR` shows each trial as
-/// a run, its metrics as scalars over the steps, and parameters beside metrics in the HPARAMS tab. (TensorBoard keeps
-/// 32-bit floats.) Nothing of TensorBoard or protobuf is needed to write them.
+/// a run, its metrics as scalars over the steps, and parameters beside metrics in the HPARAMS tab. (TensorBoard stores
+/// 32-bit floats.) Neither TensorBoard nor protobuf is needed to write them.
 ///
-/// After a resume the files go on where they ended; see CsvLogger, whose promises hold here too.
+/// After a resume the files continue where they ended, with the guarantees of CsvLogger.
 class TensorBoardLogger {
  public:
   void on_open(const std::filesystem::path& directory) { logs_.open(directory); }
   void on_record(const Record& record) {
     logs_.follow(record, [&](const Record& r) {
       add(r);
-      if (logs_.changed() > 8192 || ++unwritten_ > 65536) flush();  // while catching up with the Journal
+      if (logs_.changed() > 8192 || ++unwritten_ > 65536) flush();  // many while it catches up with the Journal
     });
   }
   void on_batch_end() {
@@ -67,8 +67,8 @@ class TensorBoardLogger {
     }
   }
 
-  // The trial whose next report is of `step`. If this run has not met it yet, its file is cut to what holds: whole
-  // records of the steps before, and no end.
+  // The trial whose next report is of `step`. At its first use in this run, its file is cut to the valid part: complete
+  // records of earlier steps, without the trial's end.
   Trial& known(TrialId id, int step, Seconds time) {
     namespace tb = detail::tensorboard;
     const auto [found, inserted] = logs_.trials().try_emplace(id);

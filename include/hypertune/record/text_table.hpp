@@ -31,8 +31,8 @@ inline std::string brief_exponent(std::string text) {
   return text;
 }
 
-/// `value` rounded to as many significant digits as `width` columns can show, at most `digits`. "…" where there is no
-/// room for one.
+/// `value` rounded to as many significant digits as fit into `width` columns, at most `digits`. "…" if not even one
+/// fits.
 inline std::string number_text(double value, int digits, std::size_t width) {
   for (int n = digits; n > 0; --n) {
     std::string text = detail::format("{:.{}g}", value, n);
@@ -45,15 +45,15 @@ inline std::string number_text(double value, int digits, std::size_t width) {
   return width == 0 ? "" : "…";
 }
 
-/// A parameter's value for people, with at most `digits` significant digits.
+/// A parameter's value as text, with at most `digits` significant digits.
 inline std::string value_text(const Value& value, int digits = 6) {
   const double* const real = std::get_if<double>(&value);
   return real != nullptr ? detail::format("{:.{}g}", *real, digits) : to_string(value);
 }
 
-/// The names in at most as many columns each as `widths` says, so that different ones stay apart: where another one
-/// begins like what would be shown, what they have in common gives way ("optimizer.lr", "optimizer.beta" -> "…lr",
-/// "…beta").
+/// The names, cut to the number of columns that `widths` gives, so that different names stay distinct. If the shown
+/// part is also the beginning of another name, the common part is cut instead ("optimizer.lr", "optimizer.beta" ->
+/// "…lr", "…beta").
 inline std::vector<std::string> short_names(const std::vector<std::string>& names,
                                             const std::vector<std::size_t>& widths) {
   std::vector<std::string> shown(names.size());
@@ -61,7 +61,7 @@ inline std::vector<std::string> short_names(const std::vector<std::string>& name
     const std::string& name = names[i];
     shown[i] = elide(name, widths[i]);
     if (shown[i] == name || widths[i] < 3) continue;
-    // Whether its first `size` bytes do not tell which it is; and up to where it is like another one.
+    // Whether the first `size` bytes are the beginning of another name, too. `common`: up to where the names are equal.
     std::size_t common = 0;
     const auto ambiguous = [&](std::size_t size) {
       bool any = false;
@@ -76,15 +76,15 @@ inline std::vector<std::string> short_names(const std::vector<std::string>& name
     const std::size_t ellipsis = std::string_view("…").size();
     if (!ambiguous(shown[i].size() - ellipsis)) continue;
     common = utf8_cut(name, common);
-    if (common == name.size()) common = name.find_last_of("._-/: ", common - 1) + 1;  // another one is longer
-    // From the word on in which they differ, if that shows enough, or else from where they do.
+    if (common == name.size()) common = name.find_last_of("._-/: ", common - 1) + 1;  // the other name is longer
+    // Starts with the word in which they differ, if that shows enough, or else at the difference.
     for (const std::size_t from : {name.find_last_of("._-/: ", std::max<std::size_t>(common, 1) - 1) + 1, common}) {
       const std::string rest = elide(std::string_view(name).substr(from), widths[i] - 1);
       shown[i] = "…" + rest;
       if (rest == name.substr(from) || !ambiguous(from + rest.size() - ellipsis)) break;
     }
   }
-  for (std::size_t i = 0; i < names.size(); ++i)  // the same words after other beginnings
+  for (std::size_t i = 0; i < names.size(); ++i)  // the same words after different beginnings
     for (std::size_t j = 0; j < i; ++j)
       if (shown[i] == shown[j] && names[i] != names[j])
         for (const std::size_t k : {i, j}) {
@@ -95,7 +95,7 @@ inline std::vector<std::string> short_names(const std::vector<std::string>& name
   return shown;
 }
 
-/// Adds the names of `params` to `names`, in the order of the space where configurations differ in what is active.
+/// Adds the names of `params` to `names`. Keeps the order of the space if configurations have different parameters.
 inline void merge_names(std::vector<std::string>& names, const Params& params) {
   std::size_t at = 0;
   for (const auto& [name, value] : params) {
@@ -107,7 +107,7 @@ inline void merge_names(std::vector<std::string>& names, const Params& params) {
   }
 }
 
-/// What stands in one place of a table.
+/// The content of one cell of a table.
 class Cell {
  public:
   Cell(std::string text) : text_(printable(text)) {}   // NOLINT: implicit on purpose
@@ -126,7 +126,7 @@ class Cell {
 
   std::size_t width() const { return text_width(text_); }
   bool says_nothing() const { return text_.empty() || text_ == "-"; }
-  /// The columns that it takes with three significant digits; of a text, `smallest`.
+  /// The columns that it needs with three significant digits; a text needs at most `smallest`.
   std::size_t least(std::size_t smallest) const {
     if (!number_) return std::min(width(), smallest);
     const int digits = std::min(digits_, 3);
@@ -144,15 +144,15 @@ class Cell {
   int digits_ = 0;
 };
 
-/// Columns that are aligned. What is not printable() is shown as '?', so that no cell can break the table or the
-/// terminal.
+/// A table with aligned columns. Characters that are not printable() are shown as '?', so that no cell can break the
+/// table or the terminal.
 class TextTable {
  public:
   struct Column {
     std::string title;
-    bool right = false;         ///< numbers
-    std::size_t smallest = 0;   ///< may be narrowed: numbers to three digits, texts and the title to this; 0: never
-    std::size_t preferred = 0;  ///< as wide as this at least, where there is room
+    bool right = false;         ///< right-aligned, as for numbers
+    std::size_t smallest = 0;   ///< least width: numbers keep three digits, texts and the title this; 0: not narrowed
+    std::size_t preferred = 0;  ///< at least this wide if there is room
   };
   struct Line {
     std::size_t row;  ///< 0: the titles
@@ -165,9 +165,8 @@ class TextTable {
 
   void add(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }
 
-  /// The lines in at most `width` columns each (0: as wide as it gets). Columns for which there is no room stand below
-  /// the others, in a block of their own that begins with the first column again and has only rows with something to
-  /// say in it.
+  /// The lines, each in at most `width` columns (0: unlimited). Columns for which there is no room are placed below the
+  /// others, in further blocks that repeat the first column and show only rows with a value in them.
   std::vector<Line> lines(std::size_t width) const {
     std::vector<Line> out;
     const auto blocks = fit(width);
@@ -222,7 +221,7 @@ class TextTable {
       least.push_back(column.smallest == 0 ? wide : small);
     }
     fit.parts = parts(least, width);
-    // Where several blocks are needed anyway, they share the columns and show as much of each as they can.
+    // If several blocks are needed anyway, columns are as wide as possible without needing more blocks.
     for (std::size_t wish = 24; fit.parts.size() > 1 && wish > 0; --wish) {
       auto wider = least;
       for (std::size_t i = 0; i < wider.size(); ++i) wider[i] = std::max(least[i], std::min(fit.widths[i], wish));
@@ -232,7 +231,7 @@ class TextTable {
       least = std::move(wider);
       break;
     }
-    auto widths = fit.widths;  // the first column stands in each block: as narrow as in the narrowest
+    auto widths = fit.widths;  // the first column is in each block, and as narrow as in the narrowest
     for (const auto& part : fit.parts) narrow(part, least, width, widths);
     fit.widths = std::move(widths);
     std::vector<std::string> titles;
@@ -241,7 +240,7 @@ class TextTable {
     return fit;
   }
 
-  // As many columns in each block as its width can hold.
+  // Puts as many columns into each block as fit.
   std::vector<std::vector<std::size_t>> parts(const std::vector<std::size_t>& least, std::size_t width) const {
     std::vector<std::vector<std::size_t>> parts(columns_.empty() ? 0 : 1);
     for (std::size_t i = 0, used = 0; i < columns_.size(); ++i) {
@@ -254,7 +253,7 @@ class TextTable {
     return parts;
   }
 
-  // Takes columns from the widest until the block fits.
+  // Narrows the widest column until the block fits.
   static void narrow(const std::vector<std::size_t>& part, const std::vector<std::size_t>& least, std::size_t width,
                      std::vector<std::size_t>& widths) {
     std::size_t total = 2 * (part.size() - 1);

@@ -1,4 +1,4 @@
-// A trial as Results keeps it: a few hundred bytes, whatever it reports.
+// A trial as stored in Results: a few hundred bytes, however much it reports.
 #pragma once
 
 #include <hypertune/record/failure_counts.hpp>
@@ -24,9 +24,9 @@ struct MetricData {
   double min = std::numeric_limits<double>::infinity();
   double max = -std::numeric_limits<double>::infinity();
 
-  double violation = std::numeric_limits<double>::infinity();  // of constraints, at the best ones
+  double violation = std::numeric_limits<double>::infinity();  // of the constraints, in the best reports
 
-  /// The best of a metric are among the reports that violate the constraints least.
+  /// Only reports with the smallest violation of the constraints can be the best of a metric.
   void add(int step, double value, double report_violation) {
     last_step = step;
     last = value;
@@ -51,23 +51,23 @@ struct MetricData {
   int best_step(Mode mode) const { return mode == Mode::minimize ? min_step : max_step; }
 };
 
-/// A configuration in the line of those that led to a trial's state. Lines that have a past in common share it.
+/// A configuration in the line of configurations that led to a trial's state. Lines with a common past share it.
 struct LineNode {
   LineNode(int from_step, TrialId by, std::string with, std::shared_ptr<const LineNode> before)
       : from(from_step), trial(by), configuration(std::move(with)), parent(std::move(before)) {}
   LineNode(const LineNode&) = delete;
   LineNode& operator=(const LineNode&) = delete;
-  ~LineNode() {  // one after the other: a long line must not end in deep recursion
+  ~LineNode() {  // iteratively: a long line must not cause deep recursion
     for (auto next = std::move(parent); next && next.use_count() == 1;)
       next = std::move(const_cast<LineNode&>(*next).parent);
   }
-  int from;  // the step it was first used for
+  int from;  // the first step for which it was used
   TrialId trial;
   std::string configuration;
   std::shared_ptr<const LineNode> parent;
 };
 
-/// The lines by which a trial came to what it has still, where it has taken over another's state since.
+/// The lines that led to a trial's best report and to its checkpoints, if it has taken over another state since.
 struct FormerLines {
   struct Best {
     std::shared_ptr<const LineNode> line;
@@ -78,8 +78,8 @@ struct FormerLines {
     std::string checkpoint;
     std::shared_ptr<const LineNode> line;
   };
-  std::optional<Best> best;  // report
-  std::vector<Saved> saved;  // what others may take over
+  std::optional<Best> best;  // of the best report
+  std::vector<Saved> saved;  // of the checkpoints that others may take over
 
   std::shared_ptr<const LineNode> of(const std::string& checkpoint) const {
     for (const auto& each : saved)
@@ -93,18 +93,18 @@ struct TrialData : FailureCounts {
   std::int64_t first_record = 0, last_record = 0;
   Seconds created = 0;
   Seconds started = std::numeric_limits<Seconds>::quiet_NaN(), ended = std::numeric_limits<Seconds>::quiet_NaN();
-  // Of the experiment's own time, which stands still between drivers: when it started first, and from there to its end.
+  // In the experiment's own time, without the time between drivers: when it first started, and from there to its end.
   Seconds started_after = 0, duration = std::numeric_limits<Seconds>::quiet_NaN();
   std::int32_t steps = 0, attempts = 0;
   TrialState state = TrialState::pending;
   bool known = false;
-  std::string configuration;  // Encoder::put(Point, Params): a third of their size
+  std::string configuration;  // Encoder::put(Point, Params): a third of the size
   std::string checkpoints;    // Encoder::put(CheckpointInfo), one after the other
   std::shared_ptr<const Cause> cause;
-  std::shared_ptr<const LineNode> line;  // none until it takes over another's state, or another its
+  std::shared_ptr<const LineNode> line;  // null until it takes over a state, or another trial takes over its state
   std::shared_ptr<const FormerLines> former;
   std::vector<MetricData> metrics;
-  std::vector<double> excesses;  // of the constraints, as last known; empty without any
+  std::vector<double> excesses;  // of the constraints, as last known; empty without constraints
 
   const MetricData* metric(std::uint32_t name) const {
     for (const auto& metric : metrics)
@@ -115,7 +115,7 @@ struct TrialData : FailureCounts {
   void report(int step, std::uint32_t name, double value, double violation) {
     for (auto& metric : metrics)
       if (metric.name == name) return metric.add(step, value, violation);
-    metrics.reserve(metrics.size() + 1);  // exactly: there are many trials, and a trial's metrics seldom change
+    metrics.reserve(metrics.size() + 1);  // not more: there are many trials, and a trial's metrics seldom change
     metrics.emplace_back().name = name;
     metrics.back().add(step, value, violation);
   }

@@ -1,4 +1,4 @@
-// Dashboard: the page of experiments, served from this program. Needs hypertune::dashboard.
+// Dashboard: serves the page of experiments from this program. Needs hypertune::dashboard.
 #pragma once
 
 #include <hypertune/show/dashboard_start.hpp>
@@ -12,40 +12,41 @@
 
 namespace hypertune::inline v0 {
 
-/// What a Dashboard shows, and to whom.
+/// What a Dashboard serves, and to whom.
 struct DashboardServing {
-  std::vector<std::filesystem::path> folders = {};  ///< of experiments, or folders that have some in or below them
-  bool expected = false;                            ///< the folders are experiments that may begin only later
-  /// The address to listen on. Beyond loopback (127.0.0.1, ::1) there is TLS, by a certificate of its own or that of
-  /// `identity`, and a person needs the token.
+  std::vector<std::filesystem::path> folders = {};  ///< of experiments, or folders that contain some at any depth
+  bool expected = false;                            ///< the folders are of experiments that may start only later
+  /// The address to listen on. Other addresses than loopback (127.0.0.1, ::1) use TLS, with a new certificate or that
+  /// of `identity`, and require the token.
   std::string listen = "127.0.0.1";
   std::uint16_t port = 0;               ///< 0: any free one
   std::filesystem::path identity = {};  ///< a file with a certificate and its key (PEM); empty: a new one
   std::filesystem::path token = {};     ///< a file with the token in its first line; empty: a new one
-  /// What an experiment has cost, as JSON ({"spent", "rate", "currency", "budget"}), or "null". Called from any thread.
+  /// The cost of an experiment, as JSON ({"spent", "rate", "currency", "budget"}), or "null". May be called from any
+  /// thread.
   std::function<std::string(const std::filesystem::path& folder)> cost = {};
 };
 
-/// Serves from its construction to its end, read-only, on threads of its own that give way to the program's. It
-/// follows the experiments by their folders, wherever they run. Thread-safe but for its end.
+/// Serves from its construction to its destruction, read-only, on its own threads, which yield to those of the program.
+/// It follows the experiments through their folders, wherever they run. Thread-safe, except for its destruction.
 class Dashboard {
  public:
-  /// Errors: `usage` (no such folder, an address that is none), `io` (the port is taken).
+  /// Errors: `usage` (no such folder, an invalid address), `io` (the port is taken).
   explicit Dashboard(DashboardServing serving);
   Dashboard(const Dashboard&) = delete;
   Dashboard& operator=(const Dashboard&) = delete;
-  /// Ends all connections, within a second.
+  /// Closes all connections, within a second.
   ~Dashboard();
 
   std::uint16_t port() const;
-  /// What a person opens: `http://127.0.0.1:8080/`. Beyond loopback it holds a key that works once; show it to nobody
-  /// else, and write it into no log.
+  /// The link for the user to open: `http://127.0.0.1:8080/`. On other addresses than loopback it contains a key that
+  /// works once; do not show it to anybody else, and do not write it into a log.
   std::string link() const;
   /// The address alone, without a secret.
   std::string address() const;
-  /// Beyond loopback, the SHA-256 of the certificate, which a browser shows; else empty.
+  /// The SHA-256 of the certificate, which a browser shows; empty on loopback.
   std::string fingerprint() const;
-  /// Waits for SIGINT, SIGTERM, or SIGHUP (unless that is ignored). In a program whose other threads block these.
+  /// Waits for SIGINT, SIGTERM, or SIGHUP (unless that is ignored). All other threads of the program must block these.
   void wait_for_signal();
 
  private:
@@ -53,8 +54,8 @@ class Dashboard {
   std::unique_ptr<State> self_;
 };
 
-/// For Options::dashboard: the page of the experiment that begins, while it runs. Its address is a line on the standard
-/// error. Of `serving`, `folders` and `expected` are not looked at. What it returns points to a Dashboard.
+/// For Options::dashboard: serves the page of an experiment while it runs, and prints its address on the standard
+/// error. `folders` and `expected` of `serving` are ignored. The returned function returns a pointer to a Dashboard.
 DashboardStart serve_dashboard(DashboardServing serving = {});
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// LiveRegion: some lines at the bottom of a terminal that are redrawn in place.
+// LiveRegion: lines at the bottom of a terminal that are redrawn in place.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -20,7 +20,7 @@
 
 namespace hypertune::inline v0::detail::terminal {
 
-/// Writes to a file descriptor. Each picture is one piece of text that begins where the last one began and leaves the
+/// Draws to a file descriptor. Each picture is one piece of text that begins where the last one began and leaves the
 /// cursor, visible, on the line below. Not thread-safe.
 class LiveRegion {
  public:
@@ -30,7 +30,7 @@ class LiveRegion {
 
   /// `live`: `fd` is a terminal on which pictures are drawn.
   LiveRegion(int fd, bool live) : fd_(fd) {
-    // A description of our own that does not block: to set O_NONBLOCK on the one given would set it for the shell, too.
+    // A separate open file that does not block: O_NONBLOCK on the given descriptor would also affect the shell.
     if (live)
       own_ = ::open(detail::format("/proc/self/fd/{}", fd).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (own_ >= 0) fd_ = own_;
@@ -41,13 +41,13 @@ class LiveRegion {
     if (own_ >= 0) ::close(own_);
   }
 
-  /// Whether pictures can be drawn at all.
+  /// Whether pictures can be drawn on `fd`.
   static bool possible(int fd) {
     const char* const term = std::getenv("TERM");
     return ::isatty(fd) == 1 && term != nullptr && *term != '\0' && std::string_view(term) != "dumb";
   }
 
-  /// Asked at every picture, as a window may change.
+  /// Asked for every picture, because a window may change.
   Size size() const {
     winsize window{};
     Size size;
@@ -56,12 +56,12 @@ class LiveRegion {
     return size;
   }
 
-  /// Replaces the picture. A line may hold colour codes; none is wider than `size`, and there are fewer than its
-  /// height. While the terminal has not taken what was written before (Ctrl-S), pictures are left out.
+  /// Replaces the picture. Lines may contain colour codes, must not be wider than `size`, and must be fewer than its
+  /// height. While the terminal has not accepted earlier output (Ctrl-S), pictures are skipped.
   void draw(const std::vector<std::string>& lines, Size size) {
     if (!foreground() || !flush(20) || (lines == lines_ && size.width == width_)) return;
     pending_ += "\x1b[?25l\x1b[?7l" + back(size);
-    // Cleared before, not after: behind a line as wide as the terminal the cursor stands on its last character.
+    // Each line is cleared first: after a line as wide as the terminal, the cursor is still on its last character.
     for (const auto& line : lines) pending_ += "\x1b[K" + line + "\r\n";
     pending_ += "\x1b[J\x1b[?7h\x1b[?25h";
     lines_ = lines;
@@ -69,22 +69,22 @@ class LiveRegion {
     flush(20);
   }
 
-  /// Prints a line that stays, above the picture, which draw() puts back below it.
+  /// Prints a permanent line above the picture; the next draw() puts the picture below it.
   void print(std::string_view line, Size size) {
     pending_ += back(size) + "\x1b[J" + std::string(line) + "\r\n";
     lines_.clear();
     flush(20);
   }
 
-  /// A line where there is no terminal.
+  /// Prints a line if there is no terminal.
   void append(std::string_view line) {
     pending_ += std::string(line) + "\n";
     flush(250);
   }
 
-  /// Waits at most `milliseconds` for the reader. False: it takes no more now, or is gone.
+  /// Waits at most `milliseconds` until the output is accepted. False: no more is accepted now, or the reader is gone.
   bool flush(int milliseconds) {
-    constexpr std::size_t piece = 1024;  // what fits into a pipe that is ready
+    constexpr std::size_t piece = 1024;  // fits into a pipe that is ready
     if (gone_) pending_.clear();
     const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     while (!pending_.empty()) {
@@ -101,13 +101,13 @@ class LiveRegion {
         gone_ = true;
       }
       if (gone_ || std::chrono::steady_clock::now() >= limit) return false;
-      ::poll(nullptr, 0, 5);  // a terminal may say that it is ready, and take nothing
+      ::poll(nullptr, 0, 5);  // a terminal may say that it is ready and accept nothing
     }
     return !gone_;
   }
 
  private:
-  /// From below the last picture to its first column. A terminal that became narrower has wrapped its lines.
+  /// Moves from below the last picture to its beginning. A terminal that became narrower has wrapped its lines.
   std::string back(Size size) const {
     std::size_t rows = 0;
     for (const auto& line : lines_)
@@ -116,7 +116,7 @@ class LiveRegion {
     return rows == 0 ? "\r" : detail::format("\r\x1b[{}A", rows);
   }
 
-  /// Columns of a line without its colour codes.
+  /// The width of a line without its colour codes.
   static std::size_t visible_width(std::string_view line) {
     std::string text;
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -128,7 +128,7 @@ class LiveRegion {
     return text_width(text);
   }
 
-  /// Not in the background, where it would write over what the user does now.
+  /// False in the background, where drawing would overwrite what the user does now.
   bool foreground() const {
     const pid_t group = ::tcgetpgrp(fd_);
     return group < 0 || group == ::getpgrp();
@@ -137,7 +137,7 @@ class LiveRegion {
   int fd_;
   int own_ = -1;
   bool gone_ = false;
-  std::string pending_;  // written, but not taken yet
+  std::string pending_;  // not accepted yet
   std::vector<std::string> lines_;
   std::size_t width_ = 0;
 };

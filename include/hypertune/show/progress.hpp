@@ -1,4 +1,4 @@
-// ExperimentProgress: what a person wants to know of a running experiment, gathered from its records.
+// ExperimentProgress: what the display shows of a running experiment, computed from its records.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -29,35 +29,36 @@
 
 namespace hypertune::inline v0 {
 
-/// What records do not say.
+/// Facts that the records do not contain.
 struct Capacity {
   double cpus = 0, gpus = 0;  ///< of all hosts together; 0: not shown
-  /// What of it is in use; nullopt: what the running trials are known to have.
+  /// How much of it is in use; nullopt: what the running trials have, according to the records.
   std::optional<double> cpus_used = {}, gpus_used = {};
-  std::size_t held = 0;                     ///< of the trials that count as running: their hosts are not there yet
-  Resources per_trial;                      ///< what each trial takes, or each of its workers
-  int least_workers = 1, most_workers = 1;  ///< of each trial
-  Seconds time_limit = 0;                   ///< seconds from the start, after which the experiment ends; 0: none
+  std::size_t held = 0;                     ///< trials that count as running but whose hosts are not there yet
+  Resources per_trial;                      ///< resources of each trial, or of each of its workers
+  int least_workers = 1, most_workers = 1;  ///< per trial
+  Seconds time_limit = 0;                   ///< seconds from the start after which the experiment ends; 0: none
 };
 
-/// The state behind the display. A plain value, quick to copy: it holds what runs, not what waits or has ended.
+/// The state behind the display. A plain value, quick to copy: it contains running trials, but no waiting or ended
+/// ones.
 class ExperimentProgress {
  public:
   struct Running {
     int steps = 0;
     std::optional<double> metric;  ///< the first objective's last value
     double cpus = 0, gpus = 0;
-    std::string params;                    ///< all in one line
-    std::shared_ptr<const Params> values;  ///< printable, long texts cut; null: none were recorded
+    std::string params;                    ///< all parameters in one line
+    std::shared_ptr<const Params> values;  ///< printable, with long texts cut; null: none were recorded
   };
   struct Best {
     TrialId trial = -1;
     int step = 0;
     double value = 0;
-    std::string params;                    ///< as Running's
-    std::shared_ptr<const Params> values;  ///< as Running's
+    std::string params;                    ///< as in Running
+    std::shared_ptr<const Params> values;  ///< as in Running
     double violation = 0;                  ///< of the constraints on metrics; 0: it meets them
-    std::vector<BestPoint> curve;          ///< how it came about: a sample, of bounded size
+    std::vector<BestPoint> curve;          ///< earlier best values: a sample of bounded size
   };
   struct Rates {
     double trials_per_minute = 0, reports_per_second = 0;
@@ -65,15 +66,15 @@ class ExperimentProgress {
 
   const std::string& name() const { return name_; }
   const std::vector<Objective>& objectives() const { return started_.objectives; }
-  std::int64_t planned() const { return planned_.count(); }  ///< trials that there are to be; 0: not known
+  std::int64_t planned() const { return planned_.count(); }  ///< number of trials that there are to be; 0: not known
   std::int64_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t ended() const {
     return count(TrialState::completed) + count(TrialState::stopped) + count(TrialState::failed);
   }
   std::int64_t reports() const { return reports_; }
   const std::map<TrialId, Running>& running() const { return running_; }
-  /// The best finite value so far of each objective, as far as there is one; of those that meet the constraints, if any
-  /// does.
+  /// The best finite value of each objective so far, if there is one; if any trial meets the constraints, only of
+  /// trials that do.
   const std::vector<std::optional<Best>>& best() const { return best_; }
   std::int64_t improvements() const { return improvements_; }
   std::int64_t failures() const { return failures_; }                ///< attempts that failed
@@ -83,9 +84,9 @@ class ExperimentProgress {
   const Capacity& capacity() const { return capacity_; }
 
   double elapsed() const { return now_ - start_; }
-  /// Over the last half minute.
+  /// Over the last 30 seconds.
   Rates rates() const;
-  /// Seconds until all planned trials have ended, from the pace so far, or until the time limit; nullopt: nobody knows.
+  /// Seconds until all planned trials have ended, at the pace so far, or until the time limit; nullopt: not known.
   std::optional<double> time_left() const;
   double cpus_used() const { return capacity_.cpus_used ? *capacity_.cpus_used : used(&Running::cpus); }
   double gpus_used() const { return capacity_.gpus_used ? *capacity_.gpus_used : used(&Running::gpus); }
@@ -112,23 +113,25 @@ class ExperimentProgress {
   std::map<TrialId, Running> running_;
   std::vector<std::optional<Best>> best_;
   std::int64_t reports_ = 0, live_reports_ = 0, live_ended_ = 0, improvements_ = 0, failures_ = 0;
-  std::int64_t trained_ = 0, trained_steps_ = 0;  // trials that have ended after at least a step, and their steps
-  std::int64_t waiting_steps_ = 0;                // of those that wait to go on
+  std::int64_t trained_ = 0, trained_steps_ = 0;  // trials that ended after at least one step, and their steps
+  std::int64_t waiting_steps_ = 0;                // steps of the trials that wait to continue
   std::string last_failure_;
   double start_ = 0, now_ = 0;
   std::deque<Sample> samples_of_time_;
 };
 
-/// Makes ExperimentProgress from records and times that are passed in: no clock, no I/O. Memory: one byte per trial,
-/// and its parameters (at most 100 bytes of a text) until it has ended.
+/// Computes ExperimentProgress from records and times that are passed in, without a clock or I/O. Memory: one byte per
+/// trial, and the parameters of each trial until it has ended (at most 100 bytes per text).
 class ProgressTracker {
  public:
   ProgressTracker() = default;
   explicit ProgressTracker(Capacity capacity) { p_.capacity_ = std::move(capacity); }
 
-  /// Takes in a record. `live`: it happens now (false: it is replayed before going on, and makes no pace).
+  /// Takes in a record. `live`: it happens now (false: it is replayed before a resumption and does not count for
+  /// rates).
   void add(const Record& record, bool live = true);
-  /// Says that it is `now`, in seconds of any steady clock: for the rates and the time left. First call: the start.
+  /// Sets the current time, in seconds of any steady clock, for the rates and the time left. The first call is the
+  /// start.
   void tick(double now);
   void set_capacity(Capacity capacity) { p_.capacity_ = std::move(capacity); }
   const ExperimentProgress& progress() const { return p_; }
@@ -146,13 +149,13 @@ class ProgressTracker {
   double violation_of(const record::TrialReported& e);
 
   ExperimentProgress p_;
-  std::map<TrialId, std::vector<double>> excesses_;  // of constraints, of trials that have not ended
+  std::map<TrialId, std::vector<double>> excesses_;  // over the constraints, for trials that have not ended
   std::vector<TrialState> states_;
   struct Waiting {
     std::shared_ptr<const Params> values;
     int steps = 0;
   };
-  std::map<TrialId, Waiting> waiting_;  // those that neither run nor have ended
+  std::map<TrialId, Waiting> waiting_;  // trials that neither run nor have ended
   bool ticked_ = false;
 };
 
@@ -182,7 +185,7 @@ inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
 }
 
 inline void ProgressTracker::take(const record::ExperimentStarted& e) {
-  // What ran when an earlier driver died waits to go on.
+  // Trials that ran when an earlier driver died wait to continue.
   while (!p_.running_.empty()) set_state(p_.running_.begin()->first, TrialState::pending);
   if (p_.started_.objectives != e.objectives || p_.started_.constraints != e.constraints)
     p_.best_.assign(e.objectives.size(), std::nullopt);
@@ -237,7 +240,7 @@ inline void ProgressTracker::take(const record::TrialResized& e) {
   run->second.gpus = workers * (each.gpus > 0 ? each.gpus : static_cast<double>(gpus.size()));
 }
 
-// By how much the trial breaks the constraints.
+// By how much the trial breaks the constraints; also updates the best values.
 inline double ProgressTracker::violation_of(const record::TrialReported& e) {
   const auto& bounds = p_.started_.constraints;
   if (bounds.empty()) return 0;
@@ -285,7 +288,7 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
 
 inline void ProgressTracker::take(const record::AttemptFailed& e) {
   if (e.cause.source == FailureSource::preemption && e.retry)
-    return set_state(e.trial, TrialState::pending);  // no failure
+    return set_state(e.trial, TrialState::pending);  // not counted as a failure
   if (!e.doubted) ++p_.failures_;
   p_.last_failure_ = detail::format("trial {}: {}{}", e.trial, detail::terminal::printable(e.cause.text),
                                     e.doubted ? " (it is tried again on another host)"
@@ -335,8 +338,8 @@ inline std::optional<double> ExperimentProgress::time_left() const {
   std::optional<double> left;
   if (finished_) return left;
   if (planned() > 0 && live_ended_ > 0 && trained_ > 0 && live_reports_ > 0 && elapsed() > 0) {
-    // Each trial is expected to take as many steps as those that have ended, and a step as long as so far. Those that
-    // run have most of it behind them where trials are long and as many as there are slots.
+    // Each trial is expected to take as many steps as those that have ended, and each step as long as so far. The steps
+    // already done by running and waiting trials are subtracted: they matter if trials are long and there are few.
     const double each = static_cast<double>(trained_steps_) / static_cast<double>(trained_);
     double steps = each * static_cast<double>(std::max<std::int64_t>(0, planned() - ended()));
     steps -= static_cast<double>(waiting_steps_);

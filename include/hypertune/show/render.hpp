@@ -1,4 +1,4 @@
-// From ExperimentProgress to lines of text: pure, so that every width can be tested.
+// Renders ExperimentProgress as lines of text: pure functions, so that every width can be tested.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -20,10 +20,10 @@
 namespace hypertune::inline v0 {
 
 struct RenderOptions {
-  std::size_t width = 80;   ///< columns: no line has more
-  std::size_t height = 24;  ///< lines at most
+  std::size_t width = 80;   ///< columns; no line is wider
+  std::size_t height = 24;  ///< maximum number of lines
   bool color = false;
-  bool unicode = false;  ///< the best has a small curve beside it, where there is room
+  bool unicode = false;  ///< shows a small curve beside the best value, if there is room
 };
 
 /// "45 s", "3m 05s", "2h 03m", "4d 02h".
@@ -40,7 +40,7 @@ namespace detail::terminal {
 
 enum class Style : std::uint8_t { plain, bold, dim, green, yellow, red };
 
-/// A line that takes what fits into its width, and then nothing more.
+/// A line that takes text until its width is full, and then nothing more.
 class Line {
  public:
   Line(std::size_t width, bool color) : left_(width), color_(color) {}
@@ -97,7 +97,7 @@ inline std::string rates_text(const ExperimentProgress& p) {
 
 inline std::string resources_text(const ExperimentProgress& p) {
   std::string text;
-  // Trials that ask for none take none: "0 of 8" would read as if nothing ran.
+  // Trials may not ask for cpus: "0 of 8" would then read as if nothing ran.
   const bool counted = p.cpus_used() > 0 || (p.running().empty() && p.capacity().per_trial.cpus > 0);
   if (p.capacity().cpus > 0 && counted) text = detail::format("cpus {:g} of {:g}", p.cpus_used(), p.capacity().cpus);
   if (p.capacity().gpus > 0 && (p.gpus_used() > 0 || p.running().empty() || p.capacity().per_trial.gpus > 0))
@@ -113,7 +113,7 @@ inline std::string best_text(const ExperimentProgress& p, std::size_t objective)
   return detail::format("{} {} by trial {} at step {}", metric, metric_text(best->value), best->trial, best->step);
 }
 
-/// "3 workers a trial"; of one there is nothing to say.
+/// "3 workers a trial"; empty if there is only one.
 inline std::string workers_text(const ExperimentProgress& p) {
   const auto [least, most] = std::pair(p.capacity().least_workers, p.capacity().most_workers);
   if (most <= 1) return {};
@@ -153,8 +153,8 @@ inline std::string counts_line(const ExperimentProgress& p, const RenderOptions&
   return line.text();
 }
 
-/// "name=value" of each parameter, in lines of at most `width` columns, the first one after `used`; what follows the
-/// last of `most` lines is cut.
+/// "name=value" of each parameter, in lines of at most `width` columns; `used` columns of the first line are taken. The
+/// last of `most` lines gets all the rest and may be too long: it is to be cut.
 inline std::vector<std::string> params_lines(const Params& params, std::size_t used, std::size_t width,
                                              std::size_t most) {
   std::vector<std::string> lines(1);
@@ -192,7 +192,7 @@ inline void add_running(const ExperimentProgress& p, const RenderOptions& o, std
   std::size_t shown = std::min(running.size(), room);
   auto table = table_of(shown);
   if (shown < running.size() || table.size() > room) {
-    // Fewer trials, all of each.
+    // Fewer trials, but all parameters of each.
     const std::size_t blocks = table.size() / (shown + 1);
     shown = std::max<std::size_t>(2, (room - 1) / blocks) - 1;
     table = table_of(shown);
@@ -217,13 +217,13 @@ inline void add_running(const ExperimentProgress& p, const RenderOptions& o, std
 }  // namespace detail::terminal
 
 /// The live table: at most options.height lines, each at most options.width columns wide (colour codes not counted).
-/// Colours: bold for the name and the count, green for what runs and the best, yellow for paused and interrupted, red
-/// for failures, dim for titles.
+/// Colours: bold for the name and the count, green for running trials and the best, yellow for paused and interrupted,
+/// red for failures, dim for titles.
 inline std::vector<std::string> render(const ExperimentProgress& p, const RenderOptions& o) {
   using detail::terminal::Line;
   using detail::terminal::Style;
   std::vector<std::string> lines{detail::terminal::header_line(p, o), detail::terminal::counts_line(p, o)};
-  // A quarter of a terminal of the usual height may show what the best trials' parameters are.
+  // On a terminal of the usual height, up to a quarter of it shows the parameters of the best trials.
   std::size_t more = o.height < 16 ? 0 : o.height / 4;
   for (std::size_t i = 0; i < p.best().size() && i < 4; ++i) {
     const auto& best = p.best()[i];
@@ -289,7 +289,7 @@ inline std::string best_line(const ExperimentProgress& p, std::size_t objective)
   return text;
 }
 
-/// "2 attempts failed", "8 trials failed (24 attempts)": a trial that is tried again has not failed yet.
+/// "2 attempts failed", "8 trials failed (24 attempts)". A trial that is tried again has not failed yet.
 inline std::string failures_text(const ExperimentProgress& p) {
   const auto number = [](std::int64_t n, const char* what) {
     return detail::format("{} {}{}", detail::terminal::count_text(n), what, detail::plural(n));

@@ -1,4 +1,4 @@
-// A report: the dashboard's page with its answers in one file, which needs no server. Needs hypertune::dashboard.
+// A report: the dashboard's page and its data in one file that needs no server. Needs hypertune::dashboard.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@
 
 namespace hypertune::inline v0 {
 
-/// What a report is made of.
+/// Options of report_html().
 struct Reporting {
-  std::vector<std::filesystem::path> folders = {};  ///< of experiments, or folders that have some in or below them
-  /// About how large the answers in it may be together, in bytes. What has no room is left out, and the report says
-  /// what. The page itself is 1.4 MB more.
+  std::vector<std::filesystem::path> folders = {};  ///< of experiments, or folders that contain some at any depth
+  /// Approximate limit of the data in the report, in bytes. Data that exceeds it is left out, and the report says what
+  /// is missing. The page itself adds 1.4 MB.
   std::size_t room = 8'000'000;
   /// As DashboardServing::cost.
   std::function<std::string(const std::filesystem::path& folder)> cost = {};
 };
 
-/// The text of an HTML file: it opens from a disk, asks nobody for anything, and is what the dashboard's page shows of
-/// the experiments as they are now, without logs. Errors: `usage` (no such folder, no experiment in it), or what
-/// reading has.
+/// The text of an HTML file that can be opened from a disk and makes no requests. It shows what the dashboard's page
+/// shows of the experiments as they are now, without logs. Errors: `usage` (no such folder, no experiment in it), and
+/// those of reading an experiment.
 std::string report_html(const Reporting& reporting);
 
-/// By these words, near the beginning of a file, it is known as a report.
+/// A file is recognized as a report by this text near its beginning.
 inline constexpr std::string_view report_mark = R"(<meta name="generator" content="hypertune report">)";
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// How the best value came about, as a line of characters: "▁▂▅▇██".
+// How the best value developed, as a line of characters: "▁▂▅▇██".
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0 {
 
-/// A value that was the best when so many reports had come, and until the next point.
+/// A value that was the best one from the given number of reports on, until the next point.
 struct BestPoint {
   std::int64_t reports = 0;
   double value = 0;
@@ -22,8 +22,8 @@ namespace detail::terminal {
 
 inline constexpr std::size_t best_points = 64;
 
-/// Takes in a point. Every second one goes where there are too many: never the first or the last, which say where the
-/// curve begins and where it is.
+/// Adds a point. If there are too many, every second one is removed, but never the first one: it is where the curve
+/// begins.
 inline void add_best_point(std::vector<BestPoint>& curve, BestPoint point) {
   if (!curve.empty() && curve.back().reports == point.reports) {
     curve.back() = point;
@@ -37,9 +37,9 @@ inline void add_best_point(std::vector<BestPoint>& curve, BestPoint point) {
   curve.push_back(point);
 }
 
-/// The curve from its first point to `now` (reports), in at most `width` columns; "" where there is no change to see or
-/// no room for it. Of a curve that began far off, the later part has most of the height: what was worse than after a
-/// quarter of the time is drawn at the edge.
+/// The curve from its first point to `now` (in reports), in at most `width` columns; "" if there is no visible change
+/// or no room. If the curve began far off, its later part gets most of the height: values worse than the one after a
+/// quarter of the time are drawn at the edge.
 inline std::string sparkline(const std::vector<BestPoint>& curve, std::int64_t now, std::size_t width) {
   static constexpr std::string_view levels[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   if (curve.size() < 2 || width < 4 || now <= curve.front().reports) return {};
@@ -65,13 +65,13 @@ inline std::string sparkline(const std::vector<BestPoint>& curve, std::int64_t n
   return text;
 }
 
-/// Whether a terminal shows these characters: by the locale that the environment names (LC_ALL, LC_CTYPE, LANG), whose
-/// first that is not empty counts, and TERM. Linux's own console has half of them.
+/// Whether a terminal can show these characters, according to the locale (the first of LC_ALL, LC_CTYPE and LANG that
+/// is not empty) and TERM. Linux's own console has only half of them.
 inline bool takes_unicode(const char* all, const char* ctype, const char* lang, const char* term) {
   if (term != nullptr && std::string_view(term) == "linux") return false;
   for (const char* locale : {all, ctype, lang}) {
     if (locale == nullptr || *locale == '\0') continue;
-    std::string letters;  // UTF-8, utf8
+    std::string letters;  // without punctuation: "UTF-8" is the same as "utf8"
     for (const char* c = locale; *c != '\0'; ++c)
       if (std::isalnum(static_cast<unsigned char>(*c)) != 0)
         letters += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));

@@ -1,4 +1,4 @@
-// TerminalDisplay: a callback that shows an experiment on a terminal, or as plain lines where there is none.
+// TerminalDisplay: a callback that shows an experiment on a terminal, or as plain lines elsewhere.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -29,31 +29,31 @@ struct TerminalOptions {
   bool plain = false;          ///< plain lines even on a terminal
   bool quiet = false;          ///< nothing at all
   double refresh = 0.25;       ///< seconds between two pictures on a terminal
-  Seconds summary_every = 30;  ///< seconds between two summaries among plain lines
+  Seconds summary_every = 30;  ///< seconds between two summaries in plain output
   Capacity capacity = {};
 };
 
-/// On a terminal: a table that is redrawn in place. Elsewhere (a pipe, a file, TERM=dumb): a line at the start, at a
-/// new best (at most one a second), every `summary_every` seconds, and at the end, without control codes. NO_COLOR is
-/// honoured. Feeding it costs some ten nanoseconds per record; a thread of its own draws, from on_experiment_start()
-/// to on_experiment_end() or the destructor. The cursor is hidden only while a picture is written, so that a program
-/// that dies leaves the terminal as it was. Where the locale is one of UTF-8, the best has a small curve beside it. All
-/// members may be called from any thread.
+/// On a terminal, shows a table that is redrawn in place. Elsewhere (a pipe, a file, TERM=dumb), prints a line at the
+/// start, at a new best (at most one a second), every `summary_every` seconds, and at the end, without control codes.
+/// NO_COLOR is honoured. Feeding it costs about ten nanoseconds per record, because a separate thread draws, from the
+/// start of the experiment to its end or to the destructor. The cursor is hidden only while a picture is written, so
+/// that a program that dies leaves the terminal as it was. In a UTF-8 locale there is a small curve beside the best
+/// value. All members may be called from any thread.
 class TerminalDisplay {
  public:
   explicit TerminalDisplay(TerminalOptions options = {}) : self_(std::make_unique<Self>(std::move(options))) {}
 
-  /// A record from before a resumption: counted, not announced.
+  /// A record from before a resumption: it is counted, but not announced.
   void catch_up(const Record& record) {
     const std::lock_guard lock(self_->mutex);
     self_->tracker.add(record, false);
   }
-  /// What records do not say; see Capacity.
+  /// Sets what the records do not contain; see Capacity.
   void set_capacity(Capacity capacity) {
     const std::lock_guard lock(self_->mutex);
     self_->tracker.set_capacity(std::move(capacity));
   }
-  /// Prints a line above the table (a warning, a hint). Nothing where it is quiet.
+  /// Prints a line above the table (a warning, a hint). Nothing with `quiet`.
   void print(std::string_view line) { self_->print(line); }
   /// Whether a table is drawn in place.
   bool live() const { return self_->live; }
@@ -78,14 +78,14 @@ class TerminalDisplay {
 
     const TerminalOptions options;
     const bool live;
-    std::mutex mutex;  // of tracker, closing, and thread's beginning
+    std::mutex mutex;  // protects tracker, closing, and the start of thread
     ProgressTracker tracker;
     bool closing = false;
     std::condition_variable wake;
     std::thread thread;
     std::chrono::steady_clock::time_point began;
 
-    std::mutex output;  // of all below; taken after `mutex` is given up
+    std::mutex output;  // protects all members below; taken after `mutex` is released
     detail::terminal::LiveRegion region;
     bool color, unicode;
     std::int64_t shown_improvements = 0, shown_failures = 0;

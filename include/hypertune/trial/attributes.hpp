@@ -1,4 +1,4 @@
-// What is noted of a trial, or of an experiment, beside its metrics.
+// Attributes: notes on a trial or on an experiment, besides its metrics.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -14,21 +14,22 @@
 
 namespace hypertune::inline v0 {
 
-/// Attributes by name: texts, numbers, and flags. A note is an attribute `note`, a tag one whose value is true. Nothing
-/// is decided by them: they are kept, shown and exported. A trial gives them in a Report, a person by `hypertune note`.
+/// Attributes by name: texts, numbers, and flags. A note is an attribute `note`, a tag is an attribute whose value is
+/// true. No decision depends on them: they are stored, shown and exported. A trial sets them in a Report, the user by
+/// `hypertune note`.
 using Attributes = Params;
 
-/// Bytes of a text, which is cut there; bytes of a name; names of one trial, and of the experiment.
+/// Limits: bytes of a text (longer ones are cut), bytes of a name, names per trial and for the experiment.
 inline constexpr std::size_t max_attribute = 4096, max_attribute_name = 128, max_attributes = 256;
 
 namespace detail {
 
 inline bool is_attribute_name(std::string_view name) { return !name.empty() && name.size() <= max_attribute_name; }
 
-/// Error of kind `usage` for a name that no attribute can have.
+/// Error of kind `usage` for an invalid name.
 void require_attribute_name(std::string_view name);
 
-/// The value as it is kept: a text that is too long is cut, between two characters, and ends in "…".
+/// The value as stored: a text that is too long is cut, between two characters, and ends in "…".
 Value bounded_attribute(Value value);
 
 inline bool is_nan(const Value& value) {
@@ -36,12 +37,12 @@ inline bool is_nan(const Value& value) {
   return number != nullptr && *number != *number;
 }
 
-/// Takes those of `given` over into `kept` that are new there or differ, and returns them. A name that cannot be, or
-/// one too many, is left out, and `left_out` counts it.
+/// Copies the attributes of `given` that are new or different into `kept`, and returns them. Invalid names, and names
+/// beyond the limit, are left out and counted in `left_out`.
 Attributes merge_attributes(Attributes& kept, const Attributes& given, std::size_t& left_out);
 
-/// What a person notes of `whose` ("trial 3"), which has `kept`: what of it is new, and a line for that person. Errors
-/// of kind `usage`: a name that cannot be, or one too many.
+/// For attributes that the user sets on `whose` ("trial 3"), which has `kept`: returns the new or different ones, and a
+/// message for the user. Errors of kind `usage`: an invalid name, or too many names.
 std::pair<Attributes, std::string> noted(const std::string& whose, Attributes kept, const Attributes& given);
 
 }  // namespace detail

@@ -1,4 +1,4 @@
-// A checkpoint as a trial sees it: named files to write into, named files to read from.
+// A checkpoint as a trial sees it: named files to write or to read.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -13,28 +13,28 @@
 
 namespace hypertune::inline v0 {
 
-/// A sealed checkpoint as the record knows it.
+/// A sealed checkpoint as described in the records.
 struct CheckpointInfo {
   TrialId trial = -1;
-  int steps = 0;            ///< steps done when it was saved: training goes on with step number `steps`
-  std::string name;         ///< its folder's name below trials/<id>/checkpoints
+  int steps = 0;            ///< steps done when it was saved: training continues with step number `steps`
+  std::string name;         ///< the name of its folder below trials/<id>/checkpoints
   std::uint64_t bytes = 0;  ///< of all files together
-  std::string digest;       ///< of the manifest, in hexadecimal: names the content
+  std::string digest;       ///< of the manifest, in hexadecimal: identifies the content
   friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
 };
 
 /// Throws unless `name` is a relative path that stays below its folder (no "..", no root, no empty part).
 void require_safe_name(std::string_view name);
 
-/// A checkpoint being written, in a folder aside that nobody else reads. Write each file through the path that file()
-/// gives, and close it before returning. Not thread-safe.
+/// A checkpoint that is being written, in a separate folder that nobody else reads. Write each file to the path that
+/// file() returns, and close it before returning. Not thread-safe.
 class CheckpointWriter {
  public:
-  /// `parent`: the name of the checkpoint that the trial went on from, if any.
+  /// `parent`: the name of the checkpoint that the trial continued from, if any.
   CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging, std::string parent = {})
       : trial_(trial), steps_(steps), staging_(std::move(staging)), parent_(std::move(parent)) {}
 
-  /// Where to write the file called `name` ("model.bin", "shards/0"): folders in between are made.
+  /// The path for writing the file called `name` ("model.bin", "shards/0"). Folders in between are created.
   std::filesystem::path file(std::string_view name) const;
 
   TrialId trial() const { return trial_; }

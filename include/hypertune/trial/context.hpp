@@ -1,4 +1,4 @@
-// What a running trial knows of its surroundings, and how it says what to save.
+// Context: what a running trial knows about its environment, and how it saves checkpoints.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -22,7 +22,8 @@
 
 namespace hypertune::inline v0 {
 
-/// One attempt of one trial, from the inside. Made by the executor; used by one thread at a time.
+/// One attempt of a trial, as the trial sees it. Made by the executor. Used by one thread at a time, except where
+/// noted.
 class Context {
  public:
   using Save = std::function<void(CheckpointWriter&)>;
@@ -39,10 +40,10 @@ class Context {
     Slot slot;
     std::filesystem::path directory;         ///< the trial's own folder
     std::uint64_t seed = 0;                  ///< derived from the experiment's seed and the trial's number
-    std::filesystem::path checkpoints = {};  ///< of the experiment: the folder of their store
+    std::filesystem::path checkpoints = {};  ///< folder of the store for checkpoints; empty: the experiment's
     std::uint64_t log_limit = default_log_limit;
-    std::string log = "log";                 ///< the file in `directory` that has what this worker prints
-    std::shared_ptr<Group> group = nullptr;  ///< nullptr: it is alone
+    std::string log = "log";                 ///< the file in `directory` with the output of this worker
+    std::shared_ptr<Group> group = nullptr;  ///< nullptr: there are no other workers
   };
 
   explicit Context(Start start) : start_(std::move(start)), steps_(start_.next_step) {
@@ -60,48 +61,50 @@ class Context {
   /// The same for every attempt of a trial, different between trials.
   std::uint64_t seed() const { return start_.seed; }
   const Slot& slot() const { return start_.slot; }
-  /// The workers that train this trial together: one, or as many as `workers` asked for. Only rank 0's reports and
-  /// checkpoints are the trial's.
+  /// The workers that train this trial together: one, or as many as `Options::workers` asks for. Only the reports and
+  /// checkpoints of rank 0 are those of the trial.
   Group& group() const { return *start_.group; }
-  /// The trial's own folder, for anything it wants to keep; made when it is first asked for.
-  /// Error of kind `io` where the experiment's folder is gone.
+  /// The trial's own folder, for anything it wants to keep; created on first use. Error of kind `io` if the
+  /// experiment's folder is gone.
   const std::filesystem::path& directory() const;
   /// The folder of the store in which this attempt's checkpoints are made; empty: that of the experiment.
   const std::filesystem::path& checkpoints() const { return start_.checkpoints; }
   /// Bytes of the trial's log that are kept; 0: all.
   std::uint64_t log_limit() const { return start_.log_limit; }
-  /// Of the trial's log, or of what this worker of several prints.
+  /// The file of the trial's log; with several workers, of this worker's output.
   std::filesystem::path log() const { return directory() / start_.log; }
-  /// The checkpoint to go on from, if any.
+  /// The checkpoint to continue from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
 
-  /// Says how to save and load. If there is a checkpoint to go on from, `load` is called before this returns. `save` is
-  /// called between steps (never while the trial runs), when the policy or a notice asks for it.
+  /// Sets the functions that save and load. If there is a checkpoint to continue from, `load` is called before this
+  /// returns. `save` is called between steps (never while the trial runs), when the policy or a preemption notice asks
+  /// for it.
   void checkpoints(Save save, const Load& load) {
     save_ = std::move(save);
     if (start_.restore) load(*start_.restore);
   }
 
-  /// Tells the runner that a long step is still making progress, for the hang limit. Any thread.
+  /// Tells the runner that a long step is still making progress, for the hang limit. May be called from any thread.
   void alive() { beats_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Whether this attempt is asked to end at once (Ctrl-C twice, a stop during a long step): a step that lasts may look
-  /// now and then and return early. Never required. Any thread.
+  /// Whether this attempt should end at once (Ctrl-C twice, a stop during a long step). A long step may check this now
+  /// and then and return early; it does not have to. May be called from any thread.
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
-  /// Of a trial whose number of workers may change: from its next report on it is to have so many, as far as there is
-  /// room that no other trial waits for, within the bounds of `Options::workers`. What rank 0 says counts. 0: as many
-  /// as there is room for, as without this. It holds until something else is said, also in later attempts of the trial.
+  /// Requests a number of workers, for a trial whose number of workers may change. It applies from the next report on,
+  /// as far as there is room that no other trial waits for, within the bounds of `Options::workers`. Only the request
+  /// of rank 0 counts. 0: as many as there is room for, as without a request. It holds until the next request, also in
+  /// later attempts of the trial.
   void want_workers(int workers) { wanted_workers_ = workers; }
-  int wanted_workers() const { return wanted_workers_; }  ///< -1: this attempt has not said anything
+  int wanted_workers() const { return wanted_workers_; }  ///< -1: no request in this attempt
 
-  /// Steps that are done. A worker that joins others goes on where they are.
+  /// Steps that are done. A worker that joins others continues from their step.
   int steps() const { return steps_; }
   void go_on_from(int steps) { steps_ = steps; }
 
-  /// Of an attempt that may end within a step: what brings back all that it has done, `steps` steps and a part of the
-  /// next one. `save` is called between steps or after the attempt has ended, or never. It is not called any more where
-  /// this was called again, or with an empty one.
+  /// For an attempt that may end within a step: `save` saves everything that it has done, `steps` steps and a part of
+  /// the next one. It is called between steps or after the attempt has ended, or never. Another call of this function
+  /// replaces it; an empty `save` removes it.
   void leave_behind(int steps, Save save) { left_ = save ? std::optional(Left{steps, std::move(save)}) : std::nullopt; }
 
   // For executors.
@@ -114,7 +117,7 @@ class Context {
   void save(CheckpointWriter& out) const { save_(out); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed) + start_.group->beats(); }
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
-  void move_to(const Slot& slot) { start_.slot = slot; }  ///< of a paused run that goes on elsewhere; between steps
+  void move_to(const Slot& slot) { start_.slot = slot; }  ///< for a paused run that continues elsewhere; between steps
 
  private:
   Start start_;

@@ -25,7 +25,7 @@ inline std::optional<double> value_of_loss(double loss, Mode mode) {
   return mode == Mode::maximize ? -loss : loss;
 }
 
-/// Follows the best so far from record to record, where it is known already which trials fail in the end.
+/// Follows the best result from record to record, knowing already which trials fail in the end.
 class BestFollower {
  public:
   BestFollower(const Results& results, ComparedExperiment& out)
@@ -58,7 +58,7 @@ class BestFollower {
   Seconds earlier_ = 0, since_ = 0, elapsed_ = 0;
 };
 
-/// Of "grace_period: 1, max_steps: 81".
+/// Splits options such as "grace_period: 1, max_steps: 81".
 inline void add_options(std::vector<std::pair<std::string, std::string>>& out, const char* of,
                         std::string_view options) {
   while (!options.empty()) {
@@ -108,7 +108,7 @@ inline void require_comparable(const std::vector<ComparedExperiment>& experiment
            experiments.front().objective.metric, each.label, to_string(each.objective.mode), each.objective.metric);
 }
 
-/// What an experiment counts with among its repetitions, as a loss.
+/// The loss that represents an experiment among its repetitions.
 inline double outcome(const ComparedExperiment& each, const Comparison& all) {
   std::optional<double> value = each.best;
   if (all.at == Budget::trials) value = each.best_of_trials(all.equal_trials);
@@ -145,7 +145,7 @@ inline GroupComparison compare_samples(const std::vector<double>& a, const std::
   return out;
 }
 
-/// `without`: the names of those that have no result.
+/// `without`: the names of the samples that have no result.
 inline std::string nothing_to_compare(const GroupComparison& test, const std::vector<std::string>& without) {
   return detail::format("there is nothing to compare: no {} of {} has a result",
                         test.of_trials ? "trial" : "experiment",
@@ -302,7 +302,7 @@ HYPERTUNE_INLINE Comparison compare(std::vector<ComparedExperiment> experiments,
   Comparison out;
   out.experiments = std::move(experiments);
   out.at = options.at;
-  // One in which all trials failed has spent nothing that the others could be compared at.
+  // An experiment in which all trials failed is ignored: the others cannot be compared at what it has spent.
   const bool none = std::none_of(out.experiments.begin(), out.experiments.end(),
                                  [](const auto& each) { return each.best.has_value(); });
   for (bool first = true; const auto& each : out.experiments) {

@@ -96,7 +96,7 @@ class JsonFields {
       append_json(*out_, value);
     return *this;
   }
-  /// What follows is written by the caller.
+  /// Writes only the key; the caller writes the value.
   void key(std::string_view name) {
     append_json(*out_ += std::exchange(separator_, ", "), name);
     *out_ += ": ";

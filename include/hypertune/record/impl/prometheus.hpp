@@ -23,7 +23,7 @@ inline constexpr std::size_t most_hosts = 100, most_label_bytes = 256;
 
 enum class Kind : std::uint8_t { gauge, counter, info };
 
-/// A label's value: what the formats escape, and what is no UTF-8 replaced.
+/// The value of a label, shortened and escaped; invalid UTF-8 is replaced.
 inline std::string label_text(std::string_view text) {
   std::string out;
   text = text.substr(0, utf8_cut(text, most_label_bytes));
@@ -43,18 +43,18 @@ inline std::string label_text(std::string_view text) {
   return out;
 }
 
-/// Writes families of metrics, one after the other, as their format has them.
+/// Writes families of metrics, one after the other, in one of the formats.
 class Text {
  public:
   Text(Exposition format, std::string_view experiment)
       : open_(format == Exposition::openmetrics), experiment_(label_text(experiment)) {}
 
-  /// Begins a family. `name` without the endings that its kind brings: _total, _info.
+  /// Begins a family. `name` is without the suffix of its kind (_total, _info).
   void family(std::string_view name, Kind kind, std::string_view unit, std::string_view help) {
     const char* ending = kind == Kind::counter ? "_total" : kind == Kind::info ? "_info" : "";
     name_ = detail::format("hypertune_{}{}", name, ending);
     const std::string title = open_ ? detail::format("hypertune_{}", name) : name_;
-    // To the older format, information is a gauge.
+    // The older format has no type "info": it is a gauge there.
     const char* type = kind == Kind::counter ? "counter" : kind == Kind::info && open_ ? "info" : "gauge";
     out_ += detail::format("# HELP {} {}\n# TYPE {} {}\n", title, help, title, type);
     if (open_ && !unit.empty()) out_ += detail::format("# UNIT {} {}\n", title, unit);
@@ -79,7 +79,7 @@ class Text {
   std::string experiment_, name_, out_;
 };
 
-/// The hosts that did most, and all others as one.
+/// The hosts with the most attempts, and the others combined into one.
 inline std::vector<HostUse> bounded(std::vector<HostUse> hosts) {
   if (hosts.size() <= most_hosts) return hosts;
   std::sort(hosts.begin(), hosts.end(), [](const HostUse& a, const HostUse& b) {

@@ -19,9 +19,9 @@ namespace hypertune::inline v0 {
 
 namespace detail::ranks {
 
-inline constexpr std::size_t enough_for_t = 10;     // Brunner and Munzel's own advice
-inline constexpr double most_permutations = 20000;  // of which each is tried where there are no more
-inline constexpr double most_work = 2e7;            // values looked at by permutations or resamples
+inline constexpr std::size_t enough_for_t = 10;     // as Brunner and Munzel recommend
+inline constexpr double most_permutations = 20000;  // up to this number, all permutations are tried
+inline constexpr double most_work = 2e7;            // limit of values that permutations or resamples look at
 
 inline std::vector<double> sorted(std::span<const double> values) {
   std::vector<double> out(values.begin(), values.end());
@@ -31,9 +31,9 @@ inline std::vector<double> sorted(std::span<const double> values) {
   return out;
 }
 
-/// Both samples in one order: whose each value is, and where the values differ from those before them.
+/// Both samples in one sorted order: which sample each value is from, and where groups of equal values end.
 struct Pooled {
-  std::vector<char> first;           // by place: is it of the first sample
+  std::vector<char> first;           // by place: whether the value is from the first sample
   std::vector<std::size_t> borders;  // where each group of equal values ends
 };
 
@@ -53,7 +53,7 @@ inline Pooled pooled(const std::vector<double>& a, const std::vector<double>& b)
 /// The statistic's parts for one assignment of places to samples.
 struct Statistic {
   double effect, variance, freedom;
-  /// Infinite where the samples do not overlap, so that no variance is left.
+  /// Infinite if the samples do not overlap, because the variance is then 0.
   double t() const {
     if (variance > 0) return (effect - 0.5) / std::sqrt(variance);
     return effect == 0.5 ? 0 : std::copysign(std::numeric_limits<double>::infinity(), effect - 0.5);
@@ -62,7 +62,7 @@ struct Statistic {
 
 inline Statistic statistic(const std::vector<char>& first, const std::vector<std::size_t>& borders, double n,
                            double m) {
-  // Placements: how many of the other sample are above a value of a (below a value of b), ties half.
+  // Placements: the share of the other sample above a value of a (below a value of b); ties count half.
   double sum_a = 0, squares_a = 0, sum_b = 0, squares_b = 0, before_a = 0, before_b = 0;
   std::size_t at = 0;
   for (const std::size_t border : borders) {
@@ -83,7 +83,7 @@ inline Statistic statistic(const std::vector<char>& first, const std::vector<std
     return count < 2 ? 0 : std::max(0.0, (squares - sum * sum / count) / (count - 1)) / count;
   };
   double va = variance(sum_a, squares_a, n), vb = variance(sum_b, squares_b, m);
-  if (va + vb < 1e-14) va = vb = 0;  // what rounding has left of nothing
+  if (va + vb < 1e-14) va = vb = 0;  // the rest is rounding error
   const double freedom = va + vb > 0 ? (va + vb) * (va + vb) / (va * va / (n - 1) + vb * vb / (m - 1)) : 1;
   return {effect, va + vb, freedom};
 }
@@ -115,14 +115,14 @@ inline double permutation_p(Pooled pool, double n, double m, std::uint64_t seed,
       std::swap(pool.first[i - 1], pool.first[static_cast<std::size_t>(uniform01(random) * static_cast<double>(i))]);
     count();
   }
-  return (extreme + 1) / (tried + 1);  // the one that was seen is one of them
+  return (extreme + 1) / (tried + 1);  // the observed assignment is one of them
 }
 
 inline double normal_quantile(double confidence) {
   return boost::math::quantile(boost::math::normal_distribution<double>(), 0.5 + confidence / 2);
 }
 
-/// Newcombe's method 5: the values t for which |effect - t| is not above z standard errors, of a t itself.
+/// Newcombe's method 5: the values t for which |effect - t| is at most z standard errors, which depend on t.
 inline Interval newcombe(double effect, double n, double m, double confidence) {
   const double z = normal_quantile(confidence), more = (n + m) / 2 - 1;
   const auto too_far = [&](double t) {
@@ -141,10 +141,10 @@ inline Interval newcombe(double effect, double n, double m, double confidence) {
   return {effect == 0 ? 0 : border(0, inside), effect == 1 ? 1 : border(1, inside)};
 }
 
-/// The chance that the smallest of `draws` of `size` sorted values is at each place, by place.
+/// The probability of each place in `size` sorted values to be the smallest of `draws` drawn without replacement.
 inline std::vector<double> smallest_at(std::size_t size, std::size_t draws) {
   std::vector<double> chances;
-  double left = 1;  // that all draws are at this place or behind it
+  double left = 1;  // probability that all draws are at this place or after it
   for (std::size_t i = 0; i < size && left > 0; ++i) {
     const double behind = static_cast<double>(size - i - std::min(size - i, draws)) / static_cast<double>(size - i);
     chances.push_back(left * (1 - behind));
@@ -157,7 +157,7 @@ inline std::vector<double> smallest_at(std::size_t size, std::size_t draws) {
 /// P(smallest of a < smallest of b), ties half. Both sorted.
 inline double smaller(const std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& chance_a,
                       const std::vector<double>& chance_b) {
-  double sum = 0, below = 0;  // of b: what is surely smaller than the present value of a
+  double sum = 0, below = 0;  // probability that the value of b is smaller than a[i]
   std::size_t j = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     for (; j < b.size() && b[j] < a[i]; ++j) below += chance_b[j];
@@ -175,7 +175,7 @@ inline double expected(const std::vector<double>& sorted, const std::vector<doub
   return sum;
 }
 
-/// As many values, drawn with replacement, in order.
+/// A sorted sample of the same size, drawn with replacement.
 inline std::vector<double> resample(const std::vector<double>& sorted, Rng& random, std::vector<unsigned>& counts) {
   counts.assign(sorted.size(), 0);
   const auto size = static_cast<double>(sorted.size());
@@ -186,7 +186,7 @@ inline std::vector<double> resample(const std::vector<double>& sorted, Rng& rand
   return out;
 }
 
-/// The middle `confidence` of what `value(a, b)` is for resampled samples.
+/// The middle `confidence` of the distribution of `value(a, b)` over resampled a and b.
 template <class Value>
 Interval bootstrap(const std::vector<double>& a, const std::vector<double>& b, const RankTestOptions& options,
                    const Value& value) {

@@ -1,4 +1,4 @@
-// How Results takes in records and answers.
+// Implementation of Results: taking in records and answering queries.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -51,13 +51,13 @@ HYPERTUNE_INLINE Results Results::read(const std::filesystem::path& directory) {
 HYPERTUNE_INLINE void Results::update() {
   JournalReader reader(directory());
   reader.read([this](const Record& record) { add(record); }, info_.records + 1);
-  if (stale_) {  // the constraints have changed: earlier reports are judged by them, too
+  if (stale_) {  // the constraints have changed: earlier reports are judged by the new ones, too
     Results anew(directory());
     anew.judge_by(info_.constraints, info_.records);
     reader.read([&](const Record& record) { anew.add(record); }, 1);
     *this = std::move(anew);
   }
-  // A driver that was killed could not write down that its trials run no more.
+  // A driver that was killed could not record that its trials no longer run.
   if (!driver_of(directory())) nothing_runs();
 }
 
@@ -224,7 +224,7 @@ HYPERTUNE_INLINE void Results::take(const record::AttributesSet& event, Seconds)
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
   set_state(trial, TrialState::running);
   ++trial.attempts;
-  trial.ended = trial.duration = std::numeric_limits<Seconds>::quiet_NaN();  // what had ended goes on
+  trial.ended = trial.duration = std::numeric_limits<Seconds>::quiet_NaN();  // a trial that had ended goes on
   if (!std::isnan(trial.started)) return;
   trial.started = time;
   trial.started_after = elapsed_at(time);
@@ -236,7 +236,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReporte
   if (!info_.constraints.empty()) {
     const bool learnt = detail::update_excesses(trial.excesses, info_.constraints, event.metrics);
     violation = detail::violation(trial.excesses, info_.constraints);
-    if (learnt)  // … and holds for what came before it was known
+    if (learnt)  // it also applies to earlier reports
       for (auto& metric : trial.metrics)
         if (std::isinf(metric.violation)) metric.violation = violation;
   }
@@ -265,12 +265,12 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploit
   const auto line_of = [](const TrialData& data) {
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
-  if (find(event.donor) == nullptr) return;  // not this program's
-  // The checkpoint need not be the donor's own: that may have taken it over, and not have saved since.
+  if (find(event.donor) == nullptr) return;  // the record is not this program's
+  // The checkpoint may be another trial's, if the donor took it over and has not saved since.
   TrialData* owner = find(event.checkpoint.trial);
   if (owner == nullptr) owner = find(event.donor);
   auto line = owner->former ? owner->former->of(event.checkpoint.name) : nullptr;
-  if (!line) line = owner->line = line_of(*owner);  // shared by all who take over from it
+  if (!line) line = owner->line = line_of(*owner);  // shared by all trials that take over from it
 
   auto former = trial.former ? *trial.former : detail::FormerLines{};
   const auto best = info_.objectives.empty() ? std::nullopt : best_of(trial, info_.objectives.front());
@@ -313,7 +313,7 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& d
     entries.push_back({from, detail::Decoder(configuration).configuration().second, trial});
   };
   if (line == nullptr) add(0, data.id, data.configuration);
-  // Back in time: of each ancestor only what came before its state was taken over counts.
+  // From new to old: an ancestor counts only up to the step at which its state was taken over.
   int before = std::numeric_limits<int>::max();
   for (const auto* node = line; node != nullptr; node = node->parent.get())
     if (node->from < before) add(before = node->from, node->trial, node->configuration);
@@ -321,7 +321,7 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& d
   return entries;
 }
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
-  if (record::is_tried_again(event)) {  // no failure
+  if (record::is_tried_again(event)) {  // not counted as a failure
     trial.cause.reset();
     return set_state(trial, TrialState::pending);
   }
@@ -331,7 +331,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFaile
     if (event.cause.source == FailureSource::infrastructure && ledger_->on_lost_host(event.trial)) ++trial.lost;
   }
   trial.cause = std::make_shared<const Cause>(event.cause);
-  set_state(trial, TrialState::pending);  // or its end follows
+  set_state(trial, TrialState::pending);  // unless the record of its end follows
 }
 HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
   set_state(trial, event.state);
@@ -340,7 +340,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& 
   if (event.cause)
     trial.cause = std::make_shared<const Cause>(*event.cause);
   else if (event.state != TrialState::failed)
-    trial.cause.reset();  // what made it restart is over
+    trial.cause.reset();  // a cause of an earlier retry no longer matters
 }
 
 HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Objective& objective) const {
@@ -439,7 +439,7 @@ HYPERTUNE_INLINE std::string Results::counts_text() const {
       text += detail::format("{}{} {}", text.empty() ? "" : ", ", count(state), to_string(state));
   return text.empty() ? "no trials" : text;
 }
-// Where the experiment is not over, there may be one later.
+// If the experiment is not over, there may be a result later.
 HYPERTUNE_INLINE std::string Results::how_to_go_on() const {
   if (info_.starts == 0 || (info_.ended && !info_.interrupted)) return "";
   if (directory_.empty() || driver_of(directory_)) return "; it has not come to its end yet";

@@ -25,7 +25,7 @@ HYPERTUNE_INLINE std::string schedule_json(std::span<const ScheduleEntry> schedu
 
 namespace detail {
 
-/// Appends one field, quoted where RFC 4180 asks for it.
+/// Appends one field, quoted if RFC 4180 requires it.
 inline void append_csv(std::string& out, std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) {
     out += text;
@@ -133,7 +133,7 @@ HYPERTUNE_INLINE std::string Results::json(bool history) const {
 
 HYPERTUNE_INLINE void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
   std::string text = "[";
-  std::size_t next = 0;  // trial that is written next
+  std::size_t next = 0;  // index of the trial that is written next
   std::string reports;
   const auto finish = [&] {
     text += next == 0 ? "\n" : ",\n";

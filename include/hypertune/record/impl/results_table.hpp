@@ -1,4 +1,4 @@
-// Results as a table for people. Included by impl/results.hpp.
+// Results as a text table. Included by impl/results.hpp.
 #pragma once
 
 #include <hypertune/detail/format.hpp>

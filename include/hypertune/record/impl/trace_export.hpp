@@ -30,7 +30,7 @@ struct Slot {
   int process = 0, thread = 0;
 };
 
-/// Writes events, one a line. `ts` and `dur` are whole microseconds.
+/// Writes events, one per line. `ts` and `dur` are whole microseconds.
 class Writer {
  public:
   explicit Writer(const std::function<void(std::string_view)>& sink) : sink_(&sink) {}
@@ -49,7 +49,7 @@ class Writer {
 
   std::int64_t micros(Seconds time) const { return std::llround((time - start_) * 1e6); }
 
-  /// An event up to its `args`, which the caller may write.
+  /// Begins an event. The caller may append its `args` to the result.
   std::string& event(char phase, std::string_view name, Slot slot, std::int64_t ts) {
     close();
     if (text_.size() > most_held) {
@@ -74,11 +74,11 @@ class Writer {
   void sort_index(const char* what, int index, Slot slot) {
     event('M', what, slot, 0) += detail::format(", \"args\": {{\"sort_index\": {}}}", index);
   }
-  /// A sign of the width of nothing on a thread.
+  /// An event without duration on a thread.
   std::string& instant(std::string_view name, Slot slot, std::int64_t ts) {
     return event('i', name, slot, ts) += ", \"s\": \"t\"";
   }
-  /// Of the event that was begun last.
+  /// The text of the event that was begun last.
   std::string& text() { return text_; }
   void args(const auto& pairs) { append_json_object(text_ += ", \"args\": ", pairs); }
 
@@ -91,7 +91,7 @@ class Writer {
   Seconds start_ = 0;
 };
 
-/// Follows the records and keeps who is where.
+/// Follows the records and keeps track of which trial runs where.
 class Follower {
  public:
   explicit Follower(Writer& out) : out_(&out) {}
@@ -155,7 +155,7 @@ class Follower {
                 detail::format(", \"args\": {{\"workers\": {}, \"why\": ", e.workers.size()),
                 e.why);
     text_end();
-    const std::vector<Slot> before = found->second.slots;  // who stays on a host keeps its slot
+    const std::vector<Slot> before = found->second.slots;  // a worker that stays on its host keeps its slot
     release(e.trial, found->second);
     occupy(e.trial, found->second, e.workers, e.attempt, e.generation, found->second.next_step, before);
     found->second.since = now_;
@@ -331,7 +331,7 @@ class Follower {
     running_.erase(found);
     count();
   }
-  // The arrow from a checkpoint to where training goes on from it.
+  // Draws an arrow from a checkpoint to the attempt that continues from it.
   void arrive(TrialId id, const Running& trial) {
     const auto saved = saved_.find(id);
     if (saved == saved_.end() || trial.next_step == 0) return;
@@ -347,7 +347,7 @@ class Follower {
     out_->event('C', "running trials", drivers, now_) +=
         detail::format(", \"args\": {{\"trials\": {}}}", running_.size());
   }
-  // A driver that was killed could not write down that its trials run no more.
+  // A driver that was killed could not record that its trials no longer run.
   void end_driver(std::int64_t ts) {
     if (!std::exchange(driven_, false)) return;
     while (!running_.empty()) {
@@ -366,7 +366,7 @@ class Follower {
   bool driven_ = false;
   std::map<std::string, Host> hosts_;
   std::map<TrialId, Running> running_;
-  std::map<TrialId, const char*> states_;  // of those that have not ended
+  std::map<TrialId, const char*> states_;  // of the trials that have not ended
   std::map<TrialId, Saved> saved_;         // the last checkpoint of each
 };
 

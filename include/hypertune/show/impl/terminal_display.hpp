@@ -31,7 +31,7 @@ HYPERTUNE_INLINE void TerminalDisplay::Self::on_record(const Record& record) {
   }
   if (ends) {
     close();
-    announced = false;  // the thread is gone; the experiment may be taken up again
+    announced = false;  // the thread has ended; the experiment may be continued
   }
 }
 
@@ -50,7 +50,7 @@ HYPERTUNE_INLINE void TerminalDisplay::Self::run() {
   for (;;) {
     tracker.tick(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     const bool last = closing;
-    // Drawn from a copy: whoever feeds records never waits for a terminal.
+    // Draws a copy, so that whoever feeds records never waits for the terminal.
     const ExperimentProgress now = tracker.progress();
     lock.unlock();
     show(now, last);

@@ -1,4 +1,4 @@
-// What the page's requests are answered with, as JSON: functions of an ExperimentView.
+// The answers to the page's requests, as JSON: functions of an ExperimentView.
 #pragma once
 
 #include <hypertune/show/view/experiment_view.hpp>
@@ -13,11 +13,11 @@
 
 namespace hypertune::inline v0::view {
 
-/// No answer is larger, in bytes.
+/// The maximum size of an answer, in bytes.
 inline constexpr std::size_t max_answer = 1'000'000;
 
-/// A column of the table of trials, by the name that a request gives it: trial, state, steps, value, duration,
-/// failures, params.NAME, or a metric. `params.@2` is the third parameter, `@0` the first metric.
+/// A column of the table of trials, as a request names it: trial, state, steps, value, duration, failures, started,
+/// params.NAME, or a metric. `params.@2` is the third parameter, `@0` the first metric.
 struct Field {
   enum class Kind { trial, state, steps, value, duration, failures, started, param, metric };
   Kind kind = Kind::trial;
@@ -26,29 +26,29 @@ struct Field {
 };
 /// Error of kind `input` if there is no such column.
 Field field_of(const ExperimentView& view, std::string_view name);
-/// A metric by its name or place; the first objective's where `name` is empty. Error of kind `input`.
+/// A metric by its name or index; the first objective's if `name` is empty. Error of kind `input` if there is none.
 std::uint32_t metric_of(const ExperimentView& view, const std::string& name);
-/// What a field is for a trial, as JSON.
+/// Writes the value of a field for the trial at an index of rows().
 void put_field(JsonWriter& out, const ExperimentView& view, const Field& field, std::size_t place);
 
-/// "version", and "reading" while there is more to be read.
+/// Writes "version", and "reading" while there are more records to be read.
 void put_version(JsonWriter& out, const ExperimentView& view);
 void put_number(JsonWriter& out, std::string_view name, double value);  ///< null for NaN
 void put_counts(JsonWriter& out, const ExperimentView& view);
-/// The row of a trial, as the page's tables show it.
+/// Writes the row of a trial as in the page's tables.
 void put_row(JsonWriter& out, const ExperimentView& view, const TrialRow& row, bool all = false);
-/// Texts of experiments are cut at this size where many stand in one answer.
+/// Texts of experiments are cut to this size in answers with many of them.
 inline constexpr std::size_t max_text = 2000;
 std::string_view shortened(std::string_view text, std::size_t most = max_text);
 
-/// Places of the trials that a filter chooses, in the order of their numbers.
+/// Indices in rows() of the trials that a filter selects, in ascending order.
 std::vector<std::size_t> filtered(const ExperimentView& view, const std::string& filter);
-/// `most` of these: the best ones (a tenth of them), and a sample that does not depend on order; in order.
+/// Selects `most` of these: the best ones (a tenth), and a sample that does not depend on the order; in order.
 std::vector<std::size_t> sampled(const ExperimentView& view, std::vector<std::size_t> places, std::size_t most);
-/// The places of the trials that rank, the best first; at most so many.
+/// The indices of the trials that rank, the best first; at most `most`.
 std::vector<std::size_t> best_places(const ExperimentView& view, const std::vector<std::size_t>& of, std::size_t most);
 
-/// What only the server knows, asked when it is needed.
+/// Facts that only the server knows; asked for when needed.
 struct Surroundings {
   std::function<std::string()> cost;  ///< JSON or "null"
   std::function<std::string(const std::vector<TrialId>&, std::vector<std::pair<TrialId, std::string>>&)> why_waiting;

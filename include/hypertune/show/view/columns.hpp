@@ -1,4 +1,4 @@
-// ParamColumns: the parameters of all trials, a column each, for filters, sorting and charts.
+// ParamColumns: the parameters of all trials, one column per parameter, for filters, sorting and charts.
 #pragma once
 
 #include <hypertune/space/params.hpp>
@@ -16,7 +16,7 @@ namespace hypertune::inline v0::view {
 struct Cell {
   enum class Kind : std::uint8_t { absent, flag, whole, real, text };
   Kind kind = Kind::absent;
-  double number = 0;  ///< of a flag 0 or 1; of a text its place among the texts
+  double number = 0;  ///< 0 or 1 for a flag; the text's index for a text
   const std::string* text = nullptr;
 };
 
@@ -24,7 +24,7 @@ class ParamColumns {
  public:
   static constexpr std::size_t nowhere = ~std::size_t{0};
 
-  /// Sets what a row has; rows may be set again, and in any order.
+  /// Sets the parameters of a row. Rows may be set in any order, and again.
   void set(std::size_t row, const Params& params) {
     for (auto& column : columns_)
       if (row < column.kinds.size()) column.kinds[row] = Cell::Kind::absent;
@@ -83,7 +83,7 @@ class ParamColumns {
   }
   std::size_t intern_text(const std::string& text) {
     const auto [found, added] = text_index_.emplace(text, texts_.size());
-    if (added) texts_.push_back(&found->first);  // stays where it is
+    if (added) texts_.push_back(&found->first);  // the address of a key is stable
     return found->second;
   }
 

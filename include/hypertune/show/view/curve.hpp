@@ -17,22 +17,22 @@ struct CurvePoint {
   friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
 };
 
-/// A sample of at most `limit` reports, in order: the first one, the last one, the least and the greatest finite ones,
-/// and between them every n-th one, with an n that doubles whenever there is no more room.
+/// A sample of at most `limit` reports, in order: the first one, the last one, the smallest and the largest finite
+/// ones, and every n-th one between them, where n doubles whenever the sample is full.
 class Curve {
  public:
   explicit Curve(std::uint32_t metric) : metric_(metric) {}
 
-  /// `limit`: 8 or more; it may be lower than at the call before.
+  /// `limit`: at least 8; it may be lower than in the previous call.
   void add(const CurvePoint& point, std::size_t limit) {
     const bool finite = std::isfinite(point.value);
     const bool least = finite && (least_ == none || point.value < points_[least_].value);
     const bool greatest = finite && (greatest_ == none || point.value > points_[greatest_].value);
-    if (!points_.empty() && passing_) {  // it was there as the last one
+    if (!points_.empty() && passing_) {  // it was kept only as the last one
       const auto last = static_cast<std::uint16_t>(points_.size() - 1);
       if (least_ != last && greatest_ != last) points_.pop_back();
     }
-    // So does a best one go that no longer is.
+    // A former smallest or largest one is removed as well, if it was kept only for that.
     if (least && least_passing_ && least_ != greatest_) remove(least_);
     if (greatest && greatest_passing_ && greatest_ != least_) remove(greatest_);
     passing_ = seen_ % stride_ != 0;
@@ -52,7 +52,7 @@ class Curve {
   }
 
   std::uint32_t metric() const { return metric_; }
-  std::uint32_t seen() const { return seen_; }  ///< reports, of which this is a sample
+  std::uint32_t seen() const { return seen_; }  ///< number of reports, of which this is a sample
   const std::vector<CurvePoint>& points() const { return points_; }
   const CurvePoint* least() const { return least_ == none ? nullptr : &points_[least_]; }
   const CurvePoint* greatest() const { return greatest_ == none ? nullptr : &points_[greatest_]; }
@@ -66,8 +66,8 @@ class Curve {
       if (*other != none && *other > at) --*other;
   }
 
-  // Every second one of the n-th ones goes. What is there for another reason stays, and does not count: else the
-  // distances would grow wherever it stands.
+  // Removes every second of the n-th points. Points kept for another reason stay and are not counted; otherwise the
+  // distances around them would grow.
   void thin() {
     std::size_t out = 0, nth = 0;
     auto least = none, greatest = none;
@@ -94,7 +94,7 @@ class Curve {
   std::uint32_t seen_ = 0;
   std::uint32_t stride_ = 1;
   std::uint16_t least_ = none, greatest_ = none;
-  bool passing_ = false;  // the last one is not an n-th one
+  bool passing_ = false;  // the last point is not an n-th one
   bool least_passing_ = false, greatest_passing_ = false;
   std::vector<CurvePoint> points_;
 };

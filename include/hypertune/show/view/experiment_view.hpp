@@ -1,4 +1,4 @@
-// ExperimentView: what a page shows of an experiment, from its records as they come.
+// ExperimentView: what a page shows of an experiment, computed from its records as they come.
 #pragma once
 
 #include <hypertune/record/results.hpp>
@@ -21,19 +21,19 @@ namespace hypertune::inline v0::view {
 
 inline constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
-/// What is kept of a trial beside its Results: rows of a table that can be filtered and sorted without a look at them.
+/// What is stored for a trial in addition to its Results, so that a table can be filtered and sorted without them.
 struct TrialRow {
   TrialId id = -1;
   TrialState state = TrialState::pending;
-  bool changed = true;  ///< since what follows was taken from the Results
-  bool moved = true;    ///< its parameters have changed, too
+  bool changed = true;  ///< since the fields below were taken from the Results
+  bool moved = true;    ///< its parameters have changed as well
   std::int32_t steps = 0;
   std::int32_t attempts = 0, failures = 0;
-  std::int32_t open = -1;  ///< the piece that runs; -1: none
-  std::uint32_t host = 0;  ///< where it ran last, a place among the hosts' names; 0: it has not
-  double value = unknown;  ///< the best one of the first objective
+  std::int32_t open = -1;  ///< index of the piece that runs; -1: none
+  std::uint32_t host = 0;  ///< where it ran last, an index into the hosts' names; 0: nowhere
+  double value = unknown;  ///< the best value of the first objective
   std::int32_t at_step = -1;
-  double violation = 0;                                       ///< 1 where it breaks a constraint on metrics
+  double violation = 0;                                       ///< 1 if it breaks a constraint on metrics
   double created = 0, started = unknown, reported = unknown;  ///< times of its records
   double duration = unknown;
   std::vector<Curve> curves;
@@ -45,7 +45,7 @@ struct TrialRow {
   }
 };
 
-/// A time that a trial spent on one slot of a host.
+/// A period that a trial spent on one slot of a host.
 struct Piece {
   enum class End : std::uint8_t { running, completed, paused, failed, preempted, lost, stopped };
   TrialId trial = -1;
@@ -56,11 +56,11 @@ struct Piece {
 };
 const char* to_string(Piece::End end);
 
-/// A slot of a host, as far as trials show which there are.
+/// A slot of a host. Only slots on which a trial has run are known.
 struct Lane {
   std::uint32_t host = 0;
   std::uint32_t slot = 0;
-  std::int64_t piece = -1;  ///< what runs there; -1: nothing
+  std::int64_t piece = -1;  ///< index of the piece that runs there; -1: none
 };
 
 struct HostChange {
@@ -70,7 +70,7 @@ struct HostChange {
   std::string why;
 };
 
-/// A trial that was cut at a rung, by its scheduler's words.
+/// A trial that was stopped at a rung, according to its scheduler's message.
 struct Cut {
   TrialId trial = -1;
   std::int32_t rung_steps = 0, step = 0;
@@ -85,31 +85,32 @@ struct Takeover {
   std::string changes;  ///< JSON: {name: [old, new]}
 };
 
-/// An improvement of the first objective, as it was reported.
+/// An improvement of the first objective, at the time of its report.
 struct Improvement {
   double time = 0;
   TrialId trial = -1;
   double value = 0;
 };
 
-/// How an experiment stands beyond its records.
+/// The state of an experiment beyond its records.
 struct Standing {
-  /// As `hypertune status` says (running, paused, ended, interrupted, failed, killed), or "reading", not known yet.
+  /// As in `hypertune status` (running, paused, ended, interrupted, failed, killed), or "reading": not known yet.
   std::string state = "running";
-  std::string why;  ///< in words, where there is something to say
+  std::string why;  ///< a reason in words, if there is one
 };
 
-/// Fed with every record of an experiment, in order. It holds Results, which have the rules, and for each trial a few
-/// hundred bytes more: a sample of each curve, where and when it ran. Reports are not kept. A value; not thread-safe.
+/// Takes every record of an experiment, in order. It contains Results, which implement the rules, and for each trial a
+/// few hundred bytes more: a sample of each curve, where and when it ran. Reports are not stored. A value; not
+/// thread-safe.
 class ExperimentView {
  public:
   explicit ExperimentView(std::filesystem::path directory) : results_(std::move(directory)) {}
 
   void add(const Record& record);
-  /// After the last record there is: what follows from there being a driver or none (no trial runs without one), and
-  /// what Results have to read again.
+  /// To be called after the last available record. `driven`: whether there is a driver (no trial runs without one).
+  /// Also lets the Results read again if they have to.
   void settle(bool driven);
-  /// Brings the rows up to date with the Results: before they are looked at.
+  /// Updates the rows from the Results. To be called before the rows are used.
   void refresh();
 
   const Results& results() const { return results_; }
@@ -119,19 +120,20 @@ class ExperimentView {
   const TrialRow* row(TrialId id) const;
   const ParamColumns& params() const { return params_; }
   std::optional<std::uint32_t> metric(std::string_view name) const;
-  /// The objective of this metric; nullopt: it is none.
+  /// The objective of this metric; nullopt if it is not an objective.
   std::optional<Objective> objective(std::string_view metric) const;
 
-  /// What a trial counts with for a metric: the best report of an objective, the last one of any other. NaN: none.
+  /// The value that represents a trial for a metric: the best report of an objective, the last one of any other metric.
+  /// NaN: none.
   double value(const TrialRow& row, std::uint32_t metric) const;
-  /// Whether a trial's value can be the best: it has not failed, and meets the constraints.
+  /// Whether a trial's value can be the best: it is finite, and the trial has not failed and meets the constraints.
   static bool ranks(const TrialRow& row) {
     return row.state != TrialState::failed && row.violation == 0 && row.value - row.value == 0;
   }
   bool maximises() const;
 
   const std::vector<Piece>& pieces() const { return pieces_; }
-  /// Why a piece ended as it did, where that is known and not too long ago.
+  /// Why a piece ended as it did, if that is known. Only a limited number of causes is kept.
   std::string_view cause(std::size_t piece) const {
     const auto found = causes_.find(piece);
     return found == causes_.end() ? std::string_view() : std::string_view(found->second);
@@ -139,17 +141,17 @@ class ExperimentView {
   const std::vector<Lane>& lanes() const { return lanes_; }
   const std::vector<HostChange>& host_changes() const { return host_changes_; }
   const std::string& host_name(std::uint32_t host) const { return hosts_[host]; }
-  std::size_t hosts() const { return hosts_.size(); }  ///< the first one is nobody's
+  std::size_t hosts() const { return hosts_.size(); }  ///< host 0 stands for no host
   const std::vector<Cut>& cuts() const { return cuts_; }
   const std::vector<Takeover>& takeovers() const { return takeovers_; }
   const std::vector<Improvement>& improvements() const { return improvements_; }
   double now() const { return results_.experiment().updated; }
 
-  Standing standing;                 ///< set by who follows the experiment
-  std::int64_t journal_records = 0;  ///< how many there are to be read; 0: not known
+  Standing standing;                 ///< set by whoever follows the experiment
+  std::int64_t journal_records = 0;  ///< number of records to be read; 0: not known
 
  private:
-  // Bounds of what grows with an experiment that nobody has foreseen.
+  // Limits of what grows with an experiment, so that no experiment can fill the memory.
   static constexpr std::size_t max_points = 8'000'000, max_pieces = 2'000'000, max_cuts = 200'000,
                                max_takeovers = 200'000, max_changes = 20'000, max_improvements = 20'000,
                                max_causes = 20'000;
@@ -187,7 +189,7 @@ class ExperimentView {
   std::vector<std::string> hosts_{std::string()};
   std::unordered_map<std::string, std::uint32_t> host_index_;
   std::vector<Piece> pieces_;
-  std::unordered_map<std::size_t, std::string> causes_;  // of pieces
+  std::unordered_map<std::size_t, std::string> causes_;  // by piece
   std::vector<Lane> lanes_;
   std::vector<HostChange> host_changes_;
   std::vector<Cut> cuts_;

@@ -1,4 +1,4 @@
-// JsonWriter: JSON as text, a value after another.
+// JsonWriter: writes JSON as text, one value after another.
 #pragma once
 
 #include <hypertune/record/json_text.hpp>
@@ -13,8 +13,8 @@ namespace hypertune::inline v0::view {
 
 struct Null {};
 
-/// Puts the commas. Numbers that are not finite are the strings "NaN", "Infinity", "-Infinity"; bytes that are no UTF-8
-/// become U+FFFD. What is opened has to be closed by the caller.
+/// Inserts the commas. Numbers that are not finite become the strings "NaN", "Infinity", "-Infinity"; bytes that are
+/// not UTF-8 become U+FFFD. The caller must close everything it opens.
 class JsonWriter {
  public:
   JsonWriter& begin_object() { return open('{'); }
@@ -59,7 +59,7 @@ class JsonWriter {
     detail::append_json_object(text_, all);
     return *this;
   }
-  /// What is JSON already.
+  /// A value that is JSON already.
   JsonWriter& raw(std::string_view json) {
     comma();
     text_ += json;
@@ -70,7 +70,7 @@ class JsonWriter {
     key(name);
     return value(what);
   }
-  /// A list of what `list` holds.
+  /// A member with a list of the elements of `list`.
   template <class List>
   JsonWriter& values(std::string_view name, const List& list) {
     key(name).begin_array();
