@@ -288,6 +288,18 @@ void executor_crowd_laws(const Make& make, const ExecutorTraits& traits, Form fo
     tuner.check();
     CHECK(Alive::count() == 0);
   }
+  SECTION("after its shutdown it runs another experiment") {
+    const AnyExecutor executor(conformance::made(make, form));
+    for (int run = 0; run < 2; ++run) {
+      INFO("run " << run);
+      ScriptedTuner tuner(executor, planned_program(form), answers);
+      for (int i = 0; i < 4; ++i) tuner.add({.steps = 3, .seed = i + 1});
+      tuner.run();
+      for (int i = 0; i < 4; ++i) CHECK(tuner[i].finished == 1);
+      tuner.shutdown();
+      tuner.check();
+    }
+  }
   SECTION("a shutdown at any moment leaves nothing behind, and no event comes after it") {
     {
       ScriptedTuner warm(conformance::made(make, form), planned_program(form));

@@ -71,6 +71,9 @@ void DriverCheckpoints::reset() {
   if (shared_) shared_->close();
   shared_.reset();
   content_ids_.clear();
+  to_identify_.clear();
+  identifying_.clear();
+  identifying_now_ = false;
   stop_identifying_ = {};
   fetching_.clear();
   fetching_now_ = 0;

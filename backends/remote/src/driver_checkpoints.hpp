@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -34,7 +35,7 @@ class DriverCheckpoints {
     asio::io_context& io;
     const std::vector<LinkPointer>& links;
     const CheckpointTransfer& options;
-    std::stop_token closing;
+    const std::stop_source& closing;
     std::function<void(Event)> emit;
     std::function<void(Link&)> publish;  ///< called when the account of a host has changed
   };
@@ -101,6 +102,7 @@ class DriverCheckpoints {
   void close_wish(const ConnectionPointer& connection, std::uint64_t transfer);
   void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
   void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
+  void identify_next();
   void identify(const CheckpointInfo& info);
   void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
 
@@ -113,6 +115,9 @@ class DriverCheckpoints {
   const std::shared_ptr<TokenBucket> rate_;
   std::optional<SharedFolder> shared_;
   std::map<std::string, std::string> content_ids_;  // by digest; only computed ones
+  std::deque<CheckpointInfo> to_identify_;
+  std::set<std::string> identifying_;  // digests of to_identify_ and of the running computation
+  bool identifying_now_ = false;
   std::stop_source stop_identifying_;
   JobThreads fetches_;
   int fetching_now_ = 0;

@@ -28,9 +28,10 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
     note_without(info.digest, m.without);
     note_holder(connection, info);
     close_wish(connection, m.transfer);
-    if (around_.options.direct && !content_ids_.contains(info.digest)) try {
-        fetches_.run([this, info] { identify(info); });
-      } catch (const std::exception&) {}  // without an id, hosts trust each other
+    if (around_.options.direct && !content_ids_.contains(info.digest) && identifying_.insert(info.digest).second) {
+      to_identify_.push_back(info);
+      identify_next();
+    }
   }
   (m.direct ? link->account.direct : link->account.received) += m.moved;
   link->account.reused += m.reused;
@@ -54,16 +55,33 @@ std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer
   return std::nullopt;
 }
 
-// Computes the id of a checkpoint's content, with which hosts can verify a checkpoint from another host. Called on a
-// thread that may block.
-void DriverCheckpoints::identify(const CheckpointInfo& info) {
+// Computes the ids of checkpoints' contents, with which hosts can verify a checkpoint from another host. One at a time,
+// because it reads all of a checkpoint.
+void DriverCheckpoints::identify_next() {
+  if (identifying_now_ || to_identify_.empty() || stop_identifying_.stop_requested()) return;
+  const CheckpointInfo info = std::move(to_identify_.front());
+  to_identify_.pop_front();
   try {
-    const std::string id = exchange_->content_id(info, stop_identifying_.get_token());
-    asio::post(around_.io, [this, digest = info.digest, id] {
-      if (content_ids_.size() >= max_known) content_ids_.erase(content_ids_.begin());
-      content_ids_[digest] = id;
-    });
+    fetches_.run([this, info] { identify(info); });
+    identifying_now_ = true;
+  } catch (const std::exception&) { identifying_.erase(info.digest); }  // without an id, hosts trust each other
+}
+
+// Called on a thread that may block.
+void DriverCheckpoints::identify(const CheckpointInfo& info) {
+  std::optional<std::string> id;
+  try {
+    id = exchange_->content_id(info, stop_identifying_.get_token());
   } catch (const std::exception&) {}  // it has been dropped, or the run ends
+  asio::post(around_.io, [this, digest = info.digest, id] {
+    if (id) {
+      if (content_ids_.size() >= max_known) content_ids_.erase(content_ids_.begin());
+      content_ids_[digest] = *id;
+    }
+    identifying_.erase(digest);
+    identifying_now_ = false;
+    identify_next();
+  });
 }
 
 // The host has made or fetched the checkpoint, so others may fetch it from there.

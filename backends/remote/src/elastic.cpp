@@ -218,26 +218,40 @@ class ElasticRun final : public ElasticWorkers {
   void follow() {
     constexpr double tick = 0.25;
     double next_look = steady_seconds() + 1;
+    std::string failed;
     std::unique_lock hold(mutex_);
     for (;;) {
       stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_ || woken_; });
       if (stopping_) break;
       woken_ = false;
       hold.unlock();
-      const double now = steady_seconds();
-      if (release_retired()) next_look = now;  // the backend should look at once: others need the room
-      const auto seen = sight();
-      give_back(now, seen);
-      if (ordered_) tell_standstill(now, seen);
-      // No worker is kept for trials that will never come.
-      if (!hold_->pauses(now) && !seen.over()) {
-        const auto orders = scaler_->step(now, seen);
-        launch(orders.launch);
-        end_workers(orders.end_workers, "no trial needs it now");
+      // The run does not depend on this step: workers that are there go on while the backend cannot be asked, for
+      // example because the process has no descriptors left.
+      try {
+        scale(next_look);
+        failed.clear();
+      } catch (const std::exception& error) {
+        if (std::exchange(failed, error.what()) != error.what())
+          notices_->say(fmt::format("workers cannot be looked after, tries again: {}", error.what()));
+        next_look = steady_seconds() + 5;
       }
-      if (hooks_.look && steady_seconds() >= next_look) next_look = steady_seconds() + hooks_.look(*this);
       hold.lock();
     }
+  }
+
+  void scale(double& next_look) {
+    const double now = steady_seconds();
+    if (release_retired()) next_look = now;  // the backend should look at once: others need the room
+    const auto seen = sight();
+    give_back(now, seen);
+    if (ordered_) tell_standstill(now, seen);
+    // No worker is kept for trials that will never come.
+    if (!hold_->pauses(now) && !seen.over()) {
+      const auto orders = scaler_->step(now, seen);
+      launch(orders.launch);
+      end_workers(orders.end_workers, "no trial needs it now");
+    }
+    if (hooks_.look && steady_seconds() >= next_look) next_look = steady_seconds() + hooks_.look(*this);
   }
 
   void stop_following() {

@@ -141,6 +141,7 @@ void RemoteExecutor::State::shutdown() {
   dials_.reset();
   ends_.reset();
   checkpoints_.reset();
+  closing_ = {};
   stop_dialing_ = {};
   by_run_.clear();
   groups_.clear();

@@ -127,7 +127,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::optional<detail::asio::thread_pool> ends_;   // for ending processes, and access to shared folders
   std::thread thread_;
   std::stop_source stop_dialing_;
-  std::stop_source closing_;  // used on any thread; declared before the members that get its token
+  std::stop_source closing_;  // used on any thread; declared before the members that refer to it
   bool closing() const { return closing_.stop_requested(); }
   bool start_called_ = false;  // used by the thread that calls start() and shutdown()
 
@@ -152,7 +152,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   detail::DriverCheckpoints checkpoints_{{.io = io_,
                                           .links = links_,
                                           .options = options_.transfer,
-                                          .closing = closing_.get_token(),
+                                          .closing = closing_,
                                           .emit = [this](Event event) { emit(std::move(event)); },
                                           .publish = [this](Link& link) { publish(link); }}};
   std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused

@@ -4,18 +4,18 @@
 #include "host_protocol.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/run_clock.hpp>
+#include <hypertune/process/subprocess.hpp>
 
 #include <fmt/format.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -26,20 +26,15 @@
 
 namespace hypertune::inline v0::remote::detail {
 
-/// The output of a shell command, which is killed after `seconds`; nullopt: it failed.
-inline std::optional<std::string> output_of(const std::string& command, int seconds) {
-  // The command is quoted as one argument, because `timeout` runs it in a second shell.
-  const auto quoted = hypertune::detail::shell_quote(command);
-  std::FILE* pipe =
-      ::popen(fmt::format("exec timeout -k 1 {} sh -c {} 2>/dev/null </dev/null", seconds, quoted).c_str(), "re");
-  if (pipe == nullptr) return std::nullopt;
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (std::size_t n = 0; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
-    if (text.size() < 65536) text.append(buffer.data(), n);
-  const int status = ::pclose(pipe);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
-  return text;
+/// The standard output of a shell command. nullopt: it failed, printed more than 64 KiB or did not end within
+/// `seconds`. Processes that it leaves behind are not waited for.
+inline std::optional<std::string> output_of(const std::string& command, double seconds) {
+  try {
+    auto collected = process::collect({"sh", "-c", command},
+                                      {.spawn = {.death_signal = SIGKILL}, .deadline = seconds, .max_output = 65536});
+    if (collected.late || collected.code() != 0) return std::nullopt;
+    return std::move(collected.out);
+  } catch (const Error&) { return std::nullopt; }
 }
 
 struct HttpAnswer {
@@ -47,7 +42,7 @@ struct HttpAnswer {
   std::string body;    // cut after 1 KiB
 };
 
-/// Blocks for a few seconds at most; nullopt: no answer.
+/// Blocks for a few seconds at most, apart from the resolution of the name. nullopt: no answer.
 inline std::optional<HttpAnswer> http_ask(const std::string& method, const std::string& authority,
                                           const std::string& path, const std::string& header) {
   const auto colon = authority.rfind(':');
@@ -71,7 +66,8 @@ inline std::optional<HttpAnswer> http_ask(const std::string& method, const std::
     return std::nullopt;
   std::string answer;
   std::array<char, 1024> buffer;
-  while (answer.size() < 8192) {
+  const double until = hypertune::detail::steady_seconds() + 5;
+  while (answer.size() < 8192 && hypertune::detail::steady_seconds() < until) {
     const ssize_t n = ::recv(socket.get(), buffer.data(), buffer.size(), 0);
     if (n <= 0) break;
     answer.append(buffer.data(), static_cast<std::size_t>(n));

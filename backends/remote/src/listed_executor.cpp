@@ -99,6 +99,8 @@ class ListedExecutor::State {
     list_.request_stop();
     stop_.notify_all();
     if (thread_.joinable()) thread_.join();
+    stopping_ = begun_ = false;  // for a further run
+    list_ = {};
   }
 
  private:
@@ -132,10 +134,17 @@ class ListedExecutor::State {
   }
 
   void follow() {
+    std::string failed;
     std::unique_lock hold(mutex_);
     while (!stop_.wait_for(hold, std::chrono::duration<double>(options_.hosts.interval()), [&] { return stopping_; })) {
       hold.unlock();
-      follow_once();
+      try {
+        follow_once();
+        failed.clear();
+      } catch (const std::exception& error) {
+        if (std::exchange(failed, error.what()) != error.what())
+          notices_->say(fmt::format("{} cannot be followed, tries again: {}", options_.hosts.what(), error.what()));
+      }
       hold.lock();
     }
   }

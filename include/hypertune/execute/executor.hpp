@@ -268,8 +268,9 @@ struct Workload {
 /// - Commands for an attempt that is over or was never begun are ignored.
 /// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
 ///   delivered an event; it returns at once if nothing is left to do, and never sleeps past a notify().
+/// - Events that belong to no attempt (hosts, notices) may come from start() on, on any thread.
 /// - shutdown() ends every attempt without events and leaves no thread, process or timer behind. The destructor does
-/// too.
+///   too. After shutdown() the executor may be started again, for another experiment.
 template <class E>
 concept Executor = std::movable<E> &&
                    requires(E& executor, const E& constant, ExecutorStart start, Command command, Seconds deadline) {

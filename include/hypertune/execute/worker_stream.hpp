@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <mutex>
@@ -43,7 +44,7 @@ class WorkerStream {
   std::optional<std::string_view> receive(double timeout) {
     for (;;) {
       pollfd poll{.fd = fd_, .events = POLLIN, .revents = 0};
-      const int ready = ::poll(&poll, 1, timeout < 0 ? -1 : static_cast<int>(timeout * 1000) + 1);
+      const int ready = ::poll(&poll, 1, timeout < 0 ? -1 : static_cast<int>(std::min(timeout, 1e6) * 1000) + 1);
       if (ready == 0) return std::nullopt;
       if (ready < 0 && errno == EINTR) continue;
       const ssize_t n = ::recv(fd_, buffer_.data(), buffer_.size(), 0);

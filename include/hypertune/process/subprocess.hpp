@@ -289,8 +289,12 @@ class Subprocess {
   /// Waits for its end, at most `grace` seconds, then ends it and its group by force.
   void end(double grace = 0) {
     if (pid_ <= 0 || status_) return;
-    pollfd polled{.fd = exit_.get(), .events = POLLIN, .revents = 0};
-    if (grace > 0) ::poll(&polled, 1, static_cast<int>(grace * 1000));
+    const double until = hypertune::detail::steady_seconds() + grace;
+    for (double left = grace; left > 0; left = until - hypertune::detail::steady_seconds()) {
+      pollfd polled{.fd = exit_.get(), .events = POLLIN, .revents = 0};
+      if (::poll(&polled, 1, static_cast<int>(std::min(left, 3600.0) * 1000) + 1) > 0)
+        break;  // else late, or a signal came
+    }
     signal(SIGKILL);
     wait();
   }

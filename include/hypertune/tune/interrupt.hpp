@@ -1,6 +1,7 @@
 // Signals (Ctrl-C, a closed terminal): the first one saves everything and ends the run, the second ends it at once.
 #pragma once
 
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/error.hpp>
 
 #include <poll.h>
@@ -49,11 +50,10 @@ class SignalWatch {
  public:
   explicit SignalWatch(std::function<void(int)> on_signal, AfterSecondSignal after = AfterSecondSignal::hand_back)
       : on_signal_(std::move(on_signal)), after_(after) {
-    if (descriptor().exchange(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
+    if (!signals_ || !closing_) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
+    int none = -1;
+    if (!descriptor().compare_exchange_strong(none, signals_.get()))
       fail(Errc::usage, "two experiments with .handle_signals run at once: turn it off for one of them");
-    signals_ = descriptor().load();
-    closing_ = ::eventfd(0, EFD_CLOEXEC);
-    if (signals_ < 0 || closing_ < 0) fail(Errc::io, "cannot make an event descriptor (errno {})", errno);
     struct sigaction action{};
     action.sa_handler = [](int signal) {
       const std::uint64_t one = signal == SIGHUP ? one_hangup : 1;
@@ -68,17 +68,22 @@ class SignalWatch {
       if (watched[i] == SIGHUP && ignored(previous_[i])) continue;
       ::sigaction(watched[i], &action, nullptr);
     }
-    thread_ = std::thread([this] { watch(); });
+    try {
+      thread_ = std::thread([this] { watch(); });
+    } catch (...) {
+      hand_back();
+      descriptor() = -1;
+      throw;
+    }
   }
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
   ~SignalWatch() {
     const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(closing_, &one, sizeof one);
+    [[maybe_unused]] const auto written = ::write(closing_.get(), &one, sizeof one);
     thread_.join();
     hand_back();
-    ::close(descriptor().exchange(-1));
-    ::close(closing_);
+    descriptor() = -1;
   }
 
  private:
@@ -104,12 +109,12 @@ class SignalWatch {
   void watch() {
     const bool leaves = after_ == AfterSecondSignal::leave;
     for (std::uint64_t count = 0;;) {
-      std::array<pollfd, 2> fds{pollfd{signals_, POLLIN, 0}, pollfd{closing_, POLLIN, 0}};
+      std::array<pollfd, 2> fds{pollfd{signals_.get(), POLLIN, 0}, pollfd{closing_.get(), POLLIN, 0}};
       const int ready = ::poll(fds.data(), fds.size(), leaves && count >= 2 ? patience_ms : -1);
       if (fds[1].revents != 0) return;
       if (ready == 0) leave();
       std::uint64_t more = 0;
-      if (ready < 0 || ::read(signals_, &more, sizeof more) != sizeof more) continue;
+      if (ready < 0 || ::read(signals_.get(), &more, sizeof more) != sizeof more) continue;
       const std::uint64_t asked = more % one_hangup;
       const std::uint64_t before = std::exchange(count, asked == 0 ? std::max<std::uint64_t>(count, 1) : count + asked);
       if (!leaves && count >= 2) hand_back();
@@ -128,7 +133,7 @@ class SignalWatch {
   std::function<void(int)> on_signal_;
   AfterSecondSignal after_;
   bool handed_back_ = false;
-  int signals_ = -1, closing_ = -1;
+  detail::Descriptor signals_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)}, closing_{::eventfd(0, EFD_CLOEXEC)};
   std::array<struct sigaction, watched.size()> previous_{};
   std::thread thread_;
 };

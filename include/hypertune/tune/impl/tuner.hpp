@@ -98,7 +98,8 @@ class Tuner::State {
   // The strand. What it guards is only used by the thread that holds it.
   std::mutex strand_;
   std::atomic<std::thread::id> holder_{};
-  std::deque<Event> inbox_;  // events raised by a command on the thread that holds the strand
+  std::deque<Event> inbox_;  // events raised by a command on the thread that holds the strand, or before begun_
+  bool begun_ = false;
   Outcome out_;
   std::optional<OrderedGate> gate_;
   std::exception_ptr error_;
@@ -137,12 +138,12 @@ void Tuner::State::on_strand(Decide&& decide) {
   bool over = false;
   try {
     decide();
-    while (!inbox_.empty()) {
+    while (begun_ && !inbox_.empty()) {
       Event next = std::move(inbox_.front());
       inbox_.pop_front();
       if (!experiment_->controller().finished()) process(std::move(next));
     }
-    over = experiment_->controller().finished();
+    over = begun_ && experiment_->controller().finished();
   } catch (...) {
     inbox_.clear();
     error_ = std::current_exception();
@@ -159,7 +160,12 @@ HYPERTUNE_INLINE void Tuner::State::post(Event event) {
   if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id())
     inbox_.push_back(std::move(event));
   else
-    on_strand([&] { process(std::move(event)); });
+    on_strand([&] {
+      if (begun_)
+        process(std::move(event));
+      else
+        inbox_.push_back(std::move(event));
+    });
 }
 
 HYPERTUNE_INLINE void Tuner::State::process(Event event) {
@@ -438,7 +444,9 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   try {
     // The dashboard starts threads, and its port may be taken: so after the forks and before anything is recorded.
     if (options_.dashboard) page = options_.dashboard(directory_);
-    experiment_ = std::make_unique<Experiment>(space_, options_, directory_, facts);
+    auto experiment = std::make_unique<Experiment>(space_, options_, directory_, facts);
+    const std::lock_guard guard(strand_);
+    experiment_ = std::move(experiment);
   } catch (...) {  // for example a warm start from a folder without an experiment
     folder.remove_empty();
     throw;
@@ -480,6 +488,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   std::optional<ControlEnd> control_end(std::in_place, *this, control);
   on_strand([&] {
     const Seconds now = this->now();
+    begun_ = true;
     experiment_->begin(options_, now, out_);
     carry_out(out_, now);
     if (!gate_) return;

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <hypertune/local/slot_binding.hpp>
+#include <hypertune/process/subprocess.hpp>
 
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 
 extern "C" {  // of the numerical libraries that the program is linked with: they read the environment only once
 void omp_set_num_threads(int) __attribute__((weak));
@@ -53,13 +52,13 @@ HYPERTUNE_INLINE std::vector<std::string> split_devices(std::string_view text, c
 HYPERTUNE_INLINE std::vector<std::string> usable_gpus() {
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) return detail::split_devices(visible, ',');
   if (::access("/dev/nvidiactl", F_OK) != 0) return {};
-  const auto close = [](std::FILE* pipe) { ::pclose(pipe); };
-  const std::unique_ptr<std::FILE, decltype(close)> pipe(
-      ::popen("nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null", "re"), close);
-  std::string text;
-  char buffer[256];
-  while (pipe && std::fgets(buffer, sizeof buffer, pipe.get()) != nullptr) text += buffer;
-  auto names = detail::split_devices(text, '\n');
+  std::vector<std::string> names;
+  try {
+    // It hangs if the driver does.
+    const auto printed =
+        process::collect({"nvidia-smi", "--query-gpu=index", "--format=csv,noheader"}, {.deadline = 10});
+    names = detail::split_devices(printed.out, '\n');
+  } catch (const Error&) {}  // there is no nvidia-smi
   const auto is_index = [](const std::string& name) {
     return name.find_first_not_of("0123456789") == std::string::npos;
   };
