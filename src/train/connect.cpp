@@ -18,8 +18,8 @@
 namespace hypertune::inline v0 {
 namespace {
 
-/// Of this process and no other: a number of a process may be that of one in another container, and a forked child has
-/// the random part of its parent.
+/// A name that only this process has. The process id is not enough, as processes in different containers may have equal
+/// ones; neither is the random number, which a forked child shares with its parent.
 std::string this_process() {
   static const std::uint64_t random = [] {
     std::random_device device;
@@ -28,7 +28,7 @@ std::string this_process() {
   return fmt::format("{:016x}-{}", random, ::getpid());
 }
 
-/// Rank 0 sees where all are and tells the others, so that each waits for one thing only.
+/// Rank 0 collects where all ranks are and announces its choice, so that the others wait for one value only.
 std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, double timeout) {
   const std::string prefix = fmt::format("connect/{}/", place.generation);
   const auto late = [&](const std::vector<int>& ranks) {
@@ -38,10 +38,10 @@ std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, doub
   };
   if (place.rank != 0) {
     rendezvous.set(prefix + fmt::format("{}", place.rank), this_process());
-    static_cast<void>(rendezvous.wait(prefix + "0", 0));  // so that the answer is there when it is asked for again
+    static_cast<void>(rendezvous.wait(prefix + "0", 0));  // requested early, so that the value is there below
     auto carrier = rendezvous.wait(prefix + "carrier", timeout);
     if (!carrier) {
-      // Rank 0 may have come later than this one and be waiting still: then it is somebody else who is late.
+      // Rank 0 may have arrived later than this rank and be waiting still. Then another rank is late.
       if (rendezvous.wait(prefix + "0", 0)) carrier = rendezvous.wait(prefix + "carrier", timeout);
       if (!carrier) throw late({0});
     }

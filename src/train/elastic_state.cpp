@@ -13,7 +13,7 @@
 namespace hypertune::inline v0 {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40U;  // of one thing that is kept: more makes no sense
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40U;  // of one kept object; a larger size is an error
 
 void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
@@ -58,10 +58,10 @@ DataParallel& ElasticState::gradients() {
   return *gradients_;
 }
 
-// ---- Commits
+// --- Commits
 
 void ElasticState::snapshot(bool at_end) {
-  // Written beside the last one, so that an exception of save() leaves that whole.
+  // Written to a second buffer, so that an exception of save() leaves the last commit intact.
   spare_.clear();
   for (const Kept& kept : kept_) {
     if (!kept.save) {
@@ -78,7 +78,7 @@ void ElasticState::snapshot(bool at_end) {
   steps_ = context_.steps();
   part_ = here_;
   at_end_ = at_end;
-  // Rank 0 may be lost before it has reported this.
+  // Rank 0 may be lost before it has reported this step.
   if (checkpoints_ && at_end) {
     offered_ = true;
     context_.leave_behind(steps_, [this](CheckpointWriter& out) { write_checkpoint(out); });
@@ -125,14 +125,14 @@ void ElasticState::commit() {
   if (change) throw Leave{};
 }
 
-// ---- Generations
+// --- Generations
 
 void ElasticState::leave() {
   group_.on_halt({});
   joined_ = false;
 }
 
-// The generation is broken: whoever is late is ended by the driver.
+// The generation is broken. The driver ends the ranks that are late.
 void ElasticState::give_up(const GroupError& why) {
   if (why.kind() == GroupError::Kind::late && !why.ranks().empty()) group_.report_late(why.ranks());
   communicator_->abort(why);
@@ -140,7 +140,7 @@ void ElasticState::give_up(const GroupError& why) {
   if (synced_) restore();
 }
 
-// True: this worker's state is now one that it has not come to itself.
+// Returns true if this worker's state was received from another one, or loaded.
 bool ElasticState::form() {
   for (;;) {
     const GroupPlace before = place_;
@@ -167,7 +167,7 @@ bool ElasticState::form() {
   }
 }
 
-// All get the newest commit: of whoever has one; at the beginning, rank 0's.
+// Distributes the newest commit of any rank; at the beginning that of rank 0.
 bool ElasticState::sync() {
   if (!synced_ && commits_ == 0) snapshot(false);
   if (size() == 1) {
@@ -186,7 +186,7 @@ bool ElasticState::sync() {
     const auto [best, most] = std::pair(of(source)[0], of(source)[1]);
     if (synced > best || (synced == best && synced != 0 && commits > most)) source = rank;
   }
-  // Whoever has it already goes on: it may be beyond it, with what it does before its next commit.
+  // A rank that has that commit already keeps its state: it may be ahead of it, with work since the commit.
   bool everyone = true;
   for (int rank = 0; rank < size(); ++rank) everyone = everyone && (of(rank)[0] != 0 && of(rank)[1] == of(source)[1]);
   const bool have = rank() == source || (synced_ && commits_ == of(source)[1]);
@@ -203,7 +203,7 @@ bool ElasticState::sync() {
       steps_ = static_cast<int>(of(source)[3]);
       at_end_ = of(source)[4] != 0;
       part_ = static_cast<int>(of(source)[5]);
-      if (part_ >= here_) restore();  // else it is still to come around to that part
+      if (part_ >= here_) restore();  // otherwise this worker still has to reach that part
     }
   }
   synced_ = true;
@@ -220,12 +220,12 @@ int ElasticState::number_of(const std::source_location& where) {
   return static_cast<int>(std::find_if(parts_.begin(), parts_.end(), same) - parts_.begin());
 }
 
-// Whether the part here is one that the others have been through, or have finished just now.
+// Whether this part is one that the others have passed, or have just finished.
 bool ElasticState::skips() {
   if (!ahead_) return false;
   if (*ahead_ == here_) {
     ahead_.reset();
-    if (!skipped_.empty()) restore();  // what the trial did between the parts, it did for the others, too
+    if (!skipped_.empty()) restore();  // undo what the trial did between the parts: the commit includes it
     skipped_.clear();
     return at_end_;
   }
@@ -233,11 +233,11 @@ bool ElasticState::skips() {
     fail(Errc::usage,
          "a worker that goes on where others are does not come to the run() in which they are: all that decides about "
          "which run() is called next is to be kept");
-  if (*ahead_ > here_) context_.go_on_from(0);  // what it reports on the way, the others have reported
+  if (*ahead_ > here_) context_.go_on_from(0);  // the others have already reported these steps
   return true;
 }
 
-// ---- Checkpoints
+// --- Checkpoints
 
 namespace {
 
@@ -250,7 +250,7 @@ void write(CheckpointWriter& out, const std::string& text) {
   if (!file) fail(Errc::io, "'{}' cannot be written", out.file(file_name).string());
 }
 
-struct Head {  // in this machine's byte order, as all that is kept
+struct Head {  // in this machine's byte order, like everything kept
   std::int64_t commits = 0, steps = 0, part = 0, at_end = 0, size = 0;
 };
 
@@ -310,7 +310,7 @@ void ElasticState::checkpoints() {
 
 void ElasticState::write_checkpoint(CheckpointWriter& out) const { write(out, encoded()); }
 
-// As this object will be gone when it is wanted.
+// With a copy of the data, as this object will be gone when the checkpoint is written.
 void ElasticState::leave_behind() {
   if (!checkpoints_ || !synced_ || commits_ == 0) return;
   offered_ = false;
@@ -318,7 +318,7 @@ void ElasticState::leave_behind() {
   context_.leave_behind(steps_, [text](CheckpointWriter& out) { write(out, *text); });
 }
 
-// ---- Parts
+// --- Parts
 
 void ElasticState::run(const std::function<void()>& part, const std::source_location& where) {
   if (running_) fail(Errc::usage, "run() within run()");
@@ -335,7 +335,7 @@ void ElasticState::run(const std::function<void()>& part, const std::source_loca
         skipped_.clear();
       }
       if (skips()) return;
-      if (at_end_) snapshot(false);  // with what the trial did since the part before
+      if (at_end_) snapshot(false);  // includes what the trial did since the part before
       part();
       const bool change = agree();
       snapshot(true);
@@ -343,12 +343,12 @@ void ElasticState::run(const std::function<void()>& part, const std::source_loca
       if (change) leave();
       return;
     } catch (const Leave&) { leave(); } catch (const GroupError& why) {
-      if (!joined_) {  // of join() or connecting: there is nothing to go on with
+      if (!joined_) {  // from join() or connecting: there is no group to continue with
         leave_behind();
         throw;
       }
-      // The others go on, and another process takes this one's place. The state is not restored: that might need the
-      // device, and wait for it.
+      // The other workers continue, and another process replaces this one. The state is not restored: that might use
+      // the device and wait for it.
       if (why.kind() == GroupError::Kind::device) {
         communicator_->abort({GroupError::Kind::lost, why.what(), {rank()}});
         leave();

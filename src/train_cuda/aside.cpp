@@ -17,10 +17,10 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
-// At exit: for threads that are about to be done. Those that the device holds up cost so much once.
+// How long the exit of the process waits for threads that are nearly done. Blocked threads cost this time only once.
 constexpr double exit_seconds = 1;
 
-// The threads that have not been joined. Never destroyed: at exit some may be held up for good.
+// The threads that have not been joined. Never destroyed, as some may be blocked forever at exit.
 struct Threads {
   struct Running {
     std::thread thread;
@@ -40,7 +40,7 @@ struct Threads {
     const std::lock_guard guard(mutex);
     std::erase_if(all, [until](Running& one) {
       if (!one.work->wait(until)) return false;
-      one.thread.join();  // it has nothing left to do
+      one.thread.join();  // returns at once
       return true;
     });
   }
@@ -63,7 +63,7 @@ std::shared_ptr<Aside> Aside::run(std::function<void()> work) {
     threads.all.reserve(threads.all.size() + 1);
     const SignalBlock for_the_thread;
     threads.all.push_back({std::thread([perform] {
-                             // What it frees may not spoil a capture of another thread.
+                             // Releasing resources here must not invalidate a stream capture of another thread.
                              cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
                              static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
                              perform();

@@ -1,4 +1,4 @@
-// Work on a thread of its own, for calls that nothing can end: a device that hangs holds them up, and nobody else.
+// Runs calls that cannot be interrupted on a thread of their own, so that a hanging device blocks nothing else.
 #pragma once
 
 #include <hypertune/train/polling.hpp>
@@ -10,17 +10,17 @@
 
 namespace hypertune::inline v0::detail {
 
-/// One piece of work that runs aside. The thread belongs to the process, which joins it once it is done: at the next
-/// run() or wait(), or at exit. What a device holds up until the end of the process ends with that.
+/// One piece of work on a thread of its own. The thread belongs to the process, which joins it when it is done: at the
+/// next run() or wait(), or at exit. A thread that is blocked by a device until then ends with the process.
 class Aside {
  public:
-  /// `work` may not throw, and owns all that it touches: it may outlive the caller. It is let go of before it counts as
-  /// done. Where no thread can be made it is done by the caller.
+  /// Runs `work`, which must not throw and must own everything that it uses, as it may outlive the caller. It is
+  /// destroyed before it counts as done. If no thread can be started, the caller runs it.
   static std::shared_ptr<Aside> run(std::function<void()> work);
 
-  /// Any thread. Whether it is done, at the latest then.
+  /// Waits until the work is done or `until` has passed. Returns whether it is done. May be called from any thread.
   bool wait(SteadyTime until);
-  /// Without a limit: for another thread of this kind.
+  /// Waits without a limit. To be called only within other work of this kind.
   void wait();
 
  private:

@@ -1,4 +1,4 @@
-// CUDA's objects as C++ owns things, and its errors as exceptions.
+// Owning types for CUDA's objects; its errors become exceptions.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -13,15 +13,15 @@
 
 namespace hypertune::inline v0::detail {
 
-/// An error of a device spoils all that follows on it: it is the group's that this rank is part of.
+/// Throws a GroupError: an error of a device makes all later work on it fail, and with it the group of this rank.
 inline void check_cuda(cudaError_t result, const char* what) {
   if (result == cudaSuccess) return;
-  static_cast<void>(cudaGetLastError());  // or the next call of somebody else would report it again
+  static_cast<void>(cudaGetLastError());  // or the next call would report it again
   throw GroupError(is_device_lost(result) ? GroupError::Kind::device : GroupError::Kind::failed,
                    fmt::format("CUDA: {}: {}", what, cudaGetErrorString(result)));
 }
 
-/// Of one thing that CUDA makes and takes back.
+/// Owns a CUDA object; `destroy` releases it.
 template <class T, cudaError_t (*destroy)(T)>
 class CudaOwner {
  public:
@@ -45,7 +45,7 @@ using Event = CudaOwner<cudaEvent_t, cudaEventDestroy>;
 using DeviceMemory = CudaOwner<void*, cudaFree>;
 using PinnedMemory = CudaOwner<void*, cudaFreeHost>;
 
-/// Of the current device. It does not wait for the default stream, nor that for it.
+/// A stream of the current device that does not synchronise with the default stream.
 inline Stream make_stream() {
   cudaStream_t made = nullptr;
   check_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "making a stream");
@@ -56,8 +56,8 @@ inline Event make_event() {
   check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
   return Event(made);
 }
-/// Whether what came before it in its stream is done. Not yet is no error, and is not left to the thread as its last
-/// one.
+/// Whether the work before the event in its stream is done. "Not ready" is not an error, and is cleared so that it does
+/// not stay the thread's last error.
 inline bool has_come(const Event& event, const char* what) {
   const cudaError_t result = cudaEventQuery(event.get());
   if (result == cudaErrorNotReady) static_cast<void>(cudaGetLastError());

@@ -11,7 +11,7 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
-// Of the driver, which is not linked: the runtime has it loaded.
+// A function of CUDA's driver API. The driver is not linked, but loaded by the runtime.
 template <class Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
@@ -28,7 +28,7 @@ Function driver_function(const char* name) {
   return result == cudaSuccess && status == cudaDriverEntryPointSuccess ? reinterpret_cast<Function>(found) : nullptr;
 }
 
-// Whether this process has a context on the device. Makes none.
+// Whether this process has a context on the device. Does not create one.
 bool has_context(int device) {
   static const auto device_get = driver_function<decltype(&cuDeviceGet)>("cuDeviceGet");
   static const auto get_state = driver_function<decltype(&cuDevicePrimaryCtxGetState)>("cuDevicePrimaryCtxGetState");
@@ -56,7 +56,7 @@ DeviceGuard::~DeviceGuard() {
 void require_no_capture(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaError_t result = cudaStreamIsCapturing(stream, &status);
-  // Of the default stream, where a stream is captured that waits for it.
+  // This is the result for the default stream while a stream that synchronises with it is captured.
   if (result == cudaErrorStreamCaptureImplicit)
     static_cast<void>(cudaGetLastError());
   else

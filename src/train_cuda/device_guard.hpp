@@ -1,17 +1,17 @@
-// The device of a thread, for as long as calls of ours need it.
+// Sets the current device of a thread during calls of this library.
 #pragma once
 
 #include <cuda_runtime.h>
 
 namespace hypertune::inline v0::detail {
 
-/// Makes the device current for this thread while it lives. A thread that had another one gets it back, unless this
-/// process has no context there: setting a device makes one (since CUDA 12), which takes some hundred megabytes of that
-/// device's memory. Such a thread keeps `device`.
+/// Makes the device current for this thread during its lifetime. The previous device is restored, unless this process
+/// has no context there: setting a device creates one (since CUDA 12), which takes some hundred megabytes of that
+/// device's memory. In that case `device` stays current.
 ///
-/// Meanwhile a capture of a graph that is begun by another thread does not forbid this thread anything
-/// (cudaStreamCaptureModeRelaxed): asking for an event would spoil that capture otherwise. Our streams have no part in
-/// captures, see require_no_capture().
+/// Meanwhile a graph capture by another thread does not restrict this thread (cudaStreamCaptureModeRelaxed): otherwise
+/// querying an event would invalidate that capture. The streams of this library never take part in captures, see
+/// require_no_capture().
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -25,8 +25,8 @@ class DeviceGuard {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Error of kind `usage` if the stream is being captured into a graph: what waits for an event of such a stream becomes
-/// part of the capture.
+/// Error of kind `usage` if the stream is being captured into a graph: work that waits for an event of such a stream
+/// becomes part of the capture.
 void require_no_capture(cudaStream_t stream);
 
 }  // namespace hypertune::inline v0::detail

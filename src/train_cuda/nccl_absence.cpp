@@ -1,6 +1,6 @@
-// Part of hypertune::train_cuda: who is missing. NCCL does not say which rank a collective waits for. So a rank that
-// has waited for a quarter of the timeout says at the Rendezvous how far it has come, and one whose time is up looks
-// who has not said so. What is quick costs nothing.
+// Part of hypertune::train_cuda: finds missing ranks. NCCL does not tell which rank a collective waits for. So a rank
+// that has waited for a quarter of the timeout announces at the Rendezvous how far it has come, and a rank whose
+// timeout has passed looks which ranks have not. Short collectives cost nothing.
 #include "nccl_group.hpp"
 
 #include <hypertune/train/rendezvous_values.hpp>
@@ -24,8 +24,8 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-// Others look for their own number, which may be behind or ahead of this rank's by what is under way: so the last 64
-// are announced.
+// Other ranks look for the number of their own operation, which may differ from this rank's by the number of operations
+// in progress. So the last 64 numbers are announced.
 void NcclGroup::announce(std::uint64_t number) {
   const std::uint64_t most = number < 64 ? 1 : number - 63;
   for (std::uint64_t i = std::max(announced_ + 1, most); i <= number; ++i) announce_one(i);
@@ -36,9 +36,9 @@ void NcclGroup::announce_one(std::uint64_t number) {
   rendezvous_.set(key(fmt::format("at/{}/{}", number, rank())), "1");
 }
 
-// The ranks that have not come to this operation. Takes at most half of the timeout: one that came just now will say so
-// when a quarter has passed. A rank that gives up says so for what would have come next, too: an error may reach the
-// others one operation later, and this one is not the missing one. Unless its stream is held up.
+// The ranks that have not reached this operation. Takes at most half of the timeout: a rank that has just arrived
+// announces that after a quarter. A rank that gives up also announces the next operations, unless its stream is
+// blocked: an error may reach the other ranks one operation later, and then this rank is not the missing one.
 std::vector<int> NcclGroup::absent(std::uint64_t number) {
   if (number == 0) return not_there();  // not yet connected
   const std::uint64_t here = arrived();
@@ -60,7 +60,7 @@ std::vector<int> NcclGroup::without(const std::string& prefix, SteadyTime limit)
   return ranks;
 }
 
-// What the Rendezvous throws (the generation is over) is the reason then.
+// If the Rendezvous throws because the generation is over, that is the reason.
 void NcclGroup::give_up_late(std::uint64_t number) {
   std::vector<int> ranks = absent(number);
   const std::string who = ranks.empty() ? "all ranks have come to" : ranks_text(ranks) + " did not come to";
@@ -69,7 +69,7 @@ void NcclGroup::give_up_late(std::uint64_t number) {
            std::move(ranks)});
 }
 
-// The others find that this rank has not said that it is there.
+// The other ranks find that this rank has not announced this operation.
 void NcclGroup::give_up_behind(std::uint64_t number) {
   give_up({GroupError::Kind::late,
            fmt::format("NCCL: rank {} (this one) did not come to collective {}: what was put into its stream before is "
@@ -85,7 +85,7 @@ void NcclGroup::give_up_failed(ncclResult_t error, const char* what, std::uint64
   if (const cudaError_t own = device_->error(); is_device_lost(own))
     give_up({GroupError::Kind::device, fmt::format("{}; CUDA: {}", text, cudaGetErrorString(own))});
   if (error != ncclRemoteError && error != ncclSystemError) give_up({GroupError::Kind::failed, text});
-  std::vector<int> ranks = absent(number);  // a network's error is mostly a rank's end
+  std::vector<int> ranks = absent(number);  // a network error usually means that a rank has ended
   if (!ranks.empty()) text += fmt::format("; {} did not come to it", ranks_text(ranks));
   const bool lost = error == ncclRemoteError || !ranks.empty();
   give_up({lost ? GroupError::Kind::lost : GroupError::Kind::failed, text, std::move(ranks)});

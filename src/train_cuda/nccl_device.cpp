@@ -5,8 +5,8 @@
 
 namespace hypertune::inline v0::detail {
 
-// All that is allocated is allocated now: later, another rank's collective may be on this device, waiting for this
-// rank.
+// Everything is allocated here: later, an allocation could wait for another rank's collective on this device, which
+// waits for this rank.
 NcclDevice::NcclDevice(int device, std::size_t staging_bytes)
     : number(device),
       staging(staging_bytes),

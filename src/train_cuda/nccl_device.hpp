@@ -1,4 +1,4 @@
-// What one rank has on its device.
+// The resources of one rank on its device.
 #pragma once
 
 #include "cuda_objects.hpp"
@@ -7,25 +7,25 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Shared by the group and what runs aside for it: a device that hangs keeps it until it goes on, and whoever is last
-/// gives it back. Giving back waits for the device.
+/// Shared by the group and its work on other threads. If the device hangs, that work keeps the resources until the
+/// device continues; the last owner releases them. Releasing them waits for the device.
 struct NcclDevice {
   NcclDevice(int device, std::size_t staging_bytes);
   NcclDevice(const NcclDevice&) = delete;
   NcclDevice& operator=(const NcclDevice&) = delete;
 
-  /// Until nothing is in the stream. However long that takes.
+  /// Waits until the stream is empty, without a limit.
   void drain() const;
-  /// What CUDA says of the stream, without waiting; that it is busy is no error.
+  /// The error of the stream, if any, without waiting. That it is busy is not an error.
   cudaError_t error() const;
 
   int number;
   Staging staging;
   DeviceMemory barrier;  ///< the element that barriers reduce
   Event staged;
-  Stream stream;  ///< after what is used in it, so that it goes first
+  Stream stream;  ///< declared after the objects that are used in it, so that it is destroyed first
   NcclHandle handle;
-  /// Where NCCL puts a communicator that is being connected: at once, at the end of connecting, or both.
+  /// Where NCCL stores a communicator that is being connected: at once, at the end of connecting, or both.
   ncclComm_t made = nullptr;
 };
 

@@ -1,6 +1,6 @@
-// Part of hypertune::train_cuda: how a group ends. NCCL's abort returns when the device has left what was aborted:
-// behind a kernel that never ends that is never. So it runs aside, with all that it needs, and is waited for in bounded
-// time.
+// Part of hypertune::train_cuda: how a group ends. NCCL's abort returns when the device has finished the aborted work.
+// If that is behind a kernel that never ends, it never returns. So it runs on a thread of its own, which owns
+// everything it needs, and is waited for in bounded time.
 #include "nccl_group.hpp"
 
 #include <fmt/format.h>
@@ -13,13 +13,13 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
-constexpr double revoke_seconds = 30;  // what NCCL may take to leave what was revoked
+constexpr double revoke_seconds = 30;  // time limit for NCCL to finish revoked work
 constexpr double finish_seconds = 10;
 constexpr double least_leave_seconds = 1, most_leave_seconds = 30;
 
 }  // namespace
 
-// What NCCL and the device may take to leave what was aborted.
+// Time limit for NCCL and the device to finish aborted work.
 double NcclGroup::leave_seconds() const {
   return std::clamp(options_.timeout, least_leave_seconds, most_leave_seconds);
 }
@@ -30,7 +30,7 @@ NcclGroup::~NcclGroup() {
   started_ = nullptr;
   {
     const std::lock_guard guard(mutex_);
-    // What runs aside is the last to have it: giving back waits for all of the device.
+    // The other thread becomes the last owner: releasing the resources waits for the whole device.
     leave(std::move(device_), [seconds](NcclDevice& device) { device.handle.finish(seconds); });
   }
   if (!abandoned_) leaving_->wait(steady_after(seconds + leave_seconds()));
@@ -66,7 +66,7 @@ bool NcclGroup::has_left() {
   {
     const std::lock_guard guard(mutex_);
     leaving = leaving_;
-    // A device that is lost writes no more.
+    // A lost device does not write to memory any more.
     const bool lost = why_ && why_->kind() == GroupError::Kind::device;
     if (!abandoned_ && !lost) until = steady_after(leave_seconds());
   }
@@ -84,8 +84,8 @@ bool NcclGroup::is_at_rest() {
   return has_left();
 }
 
-// The buffers are the caller's again when this throws: so it waits until NCCL and the device have left them. If they do
-// not, the error says so.
+// When this throws, the buffers belong to the caller again. So it waits until NCCL and the device no longer use them.
+// If that takes too long, the error says so.
 void NcclGroup::throw_why() {
   const bool left = has_left();
   std::unique_lock lock(mutex_);
@@ -124,7 +124,7 @@ void NcclGroup::give_back(Leave how) {
   static_cast<void>(has_left());
 }
 
-// For one that a next generation replaces. In good health it is given back in order: its peers do the same.
+// For a group that a next generation replaces. A healthy communicator is finalized, as its peers do the same.
 void NcclGroup::retire(bool in_order) {
   const double seconds = std::min(options_.timeout, finish_seconds);
   give_back([in_order, seconds](NcclDevice& device) {

@@ -1,4 +1,4 @@
-// Part of hypertune::train_cuda: operations, from the queue to the end.
+// Part of hypertune::train_cuda: operations, from the queue to completion.
 #include "nccl_group.hpp"
 
 #include "nccl_operation.hpp"
@@ -66,7 +66,7 @@ std::shared_ptr<Event> NcclGroup::mark(const Operation& operation) {
 
 std::shared_ptr<NcclFlight> NcclGroup::begin(const Operation& operation, std::shared_ptr<Event> marked) {
   const DeviceGuard guard(nccl_.device);
-  // A mistake of the caller's is found before anything is begun, and leaves the communicator as it was.
+  // A usage error is detected before anything has begun, and leaves the communicator unchanged.
   const bool direct = in_device_memory(operation, nccl_.device);
   const std::size_t most = direct ? 0 : device_->staging.piece(operation, size());
   auto flight = std::make_shared<NcclFlight>();
@@ -116,7 +116,7 @@ Event NcclGroup::enqueue(const Operation& operation, NcclFlight& flight) {
   check_nccl(device.handle.call(
                  [&](ncclComm_t comm) { return launch(operation, device.barrier.get(), comm, device.stream.get()); }),
              "a collective", flight.number);
-  // Until NCCL says success it may not have put anything into the stream, and an event would come too early.
+  // Until NCCL reports success the operation may not be in the stream yet, and an event would be recorded too early.
   wait_for(flight, [&] { return device.handle.state() == ncclSuccess; });
   Event done = make_event();
   check_cuda(cudaEventRecord(done.get(), device.stream.get()), "recording an event");
@@ -129,8 +129,8 @@ void NcclGroup::perform_staged(const Operation& operation, std::size_t most, Ncc
     check_cuda(cudaEventRecord(device.staged.get(), device.stream.get()), "recording an event");
     wait_for(flight, [&] { return has_come(device.staged, "a collective"); });
   };
-  wait_for(flight, [&] { return is_first(flight); });  // the staging memory is for one
-  wait_for_stream();                                   // what the user's stream writes into host memory is there
+  wait_for(flight, [&] { return is_first(flight); });  // only one operation may use the staging memory
+  wait_for_stream();                                   // the user's stream may still be writing to host memory
   const std::size_t all = count_of(operation);
   for (Piece piece; piece.begin < all; piece.begin += piece.count) {
     piece.count = std::min(most, all - piece.begin);
@@ -146,7 +146,7 @@ void NcclGroup::perform_staged(const Operation& operation, std::size_t most, Ncc
   end_first();
 }
 
-// Those that are done are forgotten here, whoever asks for them, so that the time of the next one begins.
+// Removes operations that are done, whichever is asked for, so that the time of the next one begins.
 void NcclGroup::advance() {
   while (!under_way_.empty()) {
     NcclFlight& first = *under_way_.front();
@@ -172,21 +172,21 @@ std::uint64_t NcclGroup::arrived() {
   return arrived_;
 }
 
-// Done or not: what was aborted, or failed, ends on the device as if it were done. So that is asked last.
+// Aborted or failed operations end on the device as if they were done. So `is_done` is returned last.
 template <class Done>
 bool NcclGroup::is_over(NcclFlight& flight, Done done) {
   const bool is_done = done();
   check_alive();
   const ncclResult_t state = device_->handle.state();
   if (state != ncclSuccess && state != ncclInProgress) {
-    check_alive();  // it was aborted in between
+    check_alive();  // it may have been aborted in between
     give_up_failed(state, "a collective", flight.number);
   }
   if (is_done) return true;
   if (!is_first(flight)) return false;  // its time begins when those before it are done
   const auto now = std::chrono::steady_clock::now();
   const bool was_here = flight.arrived, is_here = arrived() >= flight.number;
-  if (!flight.begun || was_here != is_here) flight.begun = now;  // it waits for its own stream, and then for the others
+  if (!flight.begun || was_here != is_here) flight.begun = now;  // it waits for its own stream, then for the others
   const auto limit = steady_duration(options_.timeout);
   if (now >= *flight.begun + limit) {
     if (!is_here) give_up_behind(flight.number);

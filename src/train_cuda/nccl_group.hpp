@@ -1,4 +1,4 @@
-// What an NcclCommunicator holds: one rank of one generation.
+// The implementation of an NcclCommunicator: one rank of one generation.
 #pragma once
 
 #include "aside.hpp"
@@ -25,17 +25,17 @@ namespace hypertune::inline v0::detail {
 /// An operation that has begun.
 struct NcclFlight {
   std::uint64_t number = 0;
-  std::shared_ptr<Event> marked;    ///< what is before it in the user's stream; none: nothing
-  bool arrived = false;             ///< that has come
-  Event done;                       ///< none: it is not yet in the stream as a whole
-  std::optional<SteadyTime> begun;  ///< since when it waits: those before it are done, or it has just arrived
-  bool one_way = false;             ///< its end says nothing about where the other ranks are
+  std::shared_ptr<Event> marked;    ///< after the preceding work in the user's stream; null: there is none
+  bool arrived = false;             ///< the preceding work is done
+  Event done;                       ///< null: not all of the operation is in the stream yet
+  std::optional<SteadyTime> begun;  ///< since when it waits: its turn has come, or its stream has
+  bool one_way = false;             ///< its completion tells nothing about the progress of other ranks
   bool over = false;
 };
 
 class NcclGroup {
  public:
-  /// Not yet connected: nccl_join.cpp does that.
+  /// Makes a group that is not connected yet; connect() does that.
   NcclGroup(GroupPlace place, Rendezvous& rendezvous, const CommunicatorOptions& options, const NcclOptions& nccl);
   NcclGroup(const NcclGroup&) = delete;
   NcclGroup& operator=(const NcclGroup&) = delete;
@@ -48,19 +48,19 @@ class NcclGroup {
   const NcclOptions& nccl() const { return nccl_; }
 
   void perform(const collective::Operation& operation);
-  /// Any thread: where the stream is now that comes before the operation.
+  /// Records the present position of the stream that precedes the operation. May be called from any thread.
   std::shared_ptr<Event> mark(const collective::Operation& operation);
-  /// Puts it into NCCL's queue, after `marked`. One in host memory is performed.
+  /// Puts the operation into NCCL's queue, after `marked`. An operation on host memory is performed at once.
   std::shared_ptr<NcclFlight> begin(const collective::Operation& operation, std::shared_ptr<Event> marked);
-  /// Without waiting.
+  /// Does not wait.
   bool is_done(NcclFlight& flight);
   void start(const collective::Operation& operation);
   void finish();
   void order(cudaStream_t stream);
-  /// Waits for nothing.
+  /// Does not wait.
   void abort(const GroupError& why) { end(why); }
 
-  /// `former`: this rank's of the generation before, if any; it is of no use then.
+  /// `former`: this rank's group of the previous generation, or null. It is unusable afterwards.
   void connect(NcclGroup* former);
 
  private:
@@ -68,14 +68,14 @@ class NcclGroup {
   std::uint64_t next_number(const collective::Operation& operation);
   Event enqueue(const collective::Operation& operation, NcclFlight& flight);
   void perform_staged(const collective::Operation& operation, std::size_t most, NcclFlight& flight);
-  /// After an error of CUDA, too, the other ranks must not wait for what this one will not do.
+  /// Gives up the group after an error of CUDA, too, so that the other ranks do not wait for this one.
   template <class Work>
   void or_give_up(Work work) {
     try {
       work();
     } catch (const GroupError& error) { give_up(error); }
   }
-  /// Until it is so, or throws. An end of the group wakes it.
+  /// Waits until `holds` returns true or throws. The end of the group ends a pause early.
   template <class Holds>
   void poll(Holds holds) {
     Pauses pauses;
@@ -84,7 +84,7 @@ class NcclGroup {
       if (!why_) pauses.pause(lock, changed_);
     }
   }
-  /// Asks for those under way, from the first on.
+  /// Checks the operations in progress, in order, and removes those that are done.
   void advance();
   void end_first();
   bool is_first(const NcclFlight& flight) const { return under_way_.front().get() == &flight; }
@@ -92,33 +92,33 @@ class NcclGroup {
   bool is_over(NcclFlight& flight, Done done);
   template <class Done>
   void wait_for(NcclFlight& flight, Done done);
-  /// The last operation that this rank's stream has come to.
+  /// The number of the last operation that this rank's stream has reached.
   std::uint64_t arrived();
   void check_nccl(ncclResult_t result, const char* what, std::uint64_t number);
 
   // nccl_end.cpp
   void check_alive();
-  /// Ends everything for this reason, if nothing else has, and throws the first reason.
+  /// Ends everything for this reason, unless it has ended already, and throws the first reason.
   [[noreturn]] void give_up(const GroupError& why);
   [[noreturn]] void throw_why();
   void end(const GroupError& why);
   void retire(bool in_order);
   using Leave = std::function<void(NcclDevice&)>;
-  /// Under the mutex: does that aside, and waits for the stream there. After what was to be done so before.
+  /// Calls `how` and drains the stream on another thread, after earlier work of this kind. Call it under the mutex.
   void leave(std::shared_ptr<NcclDevice> device, Leave how);
-  /// For one whose next generation has failed.
+  /// Releases the communicator; for a former group whose next generation has failed.
   void give_back(Leave how);
-  /// Whether NCCL and the device have left what they had of the caller's. Waits for it, once and in bounded time.
+  /// Whether NCCL and the device no longer use the caller's buffers. Waits for that, once and in bounded time.
   bool has_left();
   double leave_seconds() const;
-  /// Nothing runs aside for it.
+  /// Whether no work on other threads is left.
   bool is_at_rest();
 
   // nccl_absence.cpp
   void announce(std::uint64_t number);
   void announce_one(std::uint64_t number);
   std::vector<int> absent(std::uint64_t number);
-  /// The other ranks that have not set what begins so.
+  /// The other ranks that have not set the key with this prefix.
   std::vector<int> without(const std::string& prefix, SteadyTime limit);
   [[noreturn]] void give_up_late(std::uint64_t number);
   [[noreturn]] void give_up_behind(std::uint64_t number);
@@ -145,22 +145,22 @@ class NcclGroup {
   CommunicatorOptions options_;
   NcclOptions nccl_;
   std::string origin_ = "fresh";
-  std::string token_;  ///< the same on all ranks of this communicator, and no other's
+  std::string token_;  ///< equal on all ranks of this communicator, and on no others
 
   std::shared_ptr<NcclDevice> device_;
 
-  // Of the thread that performs.
+  // Used by the performing thread only:
   std::uint64_t operations_ = 0;
   std::deque<std::shared_ptr<NcclFlight>> under_way_;
-  std::shared_ptr<NcclFlight> started_;  ///< by start(), the last one
-  std::uint64_t announced_ = 0;          ///< up to there
+  std::shared_ptr<NcclFlight> started_;  ///< the last one started by start()
+  std::uint64_t announced_ = 0;          ///< number of the last announced operation
   std::uint64_t arrived_ = 0;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<GroupError> why_;
-  std::shared_ptr<Aside> leaving_;  ///< since why_ is set
-  bool abandoned_ = false;          ///< it has been waited for in vain
+  std::shared_ptr<Aside> leaving_;  ///< set together with why_
+  bool abandoned_ = false;          ///< waiting for leaving_ has timed out
 };
 
 }  // namespace hypertune::inline v0::detail

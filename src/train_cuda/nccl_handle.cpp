@@ -41,7 +41,7 @@ ncclComm_t NcclHandle::take() {
 }
 
 void NcclHandle::abort() {
-  // Whatever it answers: there is nothing left to be done with the communicator.
+  // The result does not matter: nothing else can be done with the communicator.
   if (ncclComm_t comm = take()) static_cast<void>(ncclCommAbort(comm));
 }
 
@@ -63,7 +63,7 @@ bool NcclHandle::revoke([[maybe_unused]] double seconds) {
     const std::lock_guard guard(mutex_);
     if (comm_ && revoked_) return true;
     if (comm_) {
-      revoked_ = true;  // from here on nothing else is started
+      revoked_ = true;  // from here on no other call is made
       result = ncclCommRevoke(comm_, NCCL_REVOKE_DEFAULT);
     }
   }
@@ -79,7 +79,7 @@ void NcclHandle::finish(double seconds) {
     const std::lock_guard guard(mutex_);
     revoked = revoked_;
   }
-  if (!revoked) {  // a revoked one has nothing under way, and may not be finalized
+  if (!revoked) {  // a revoked communicator has no operations in progress and must not be finalized
     const ncclResult_t result = call([](ncclComm_t comm) { return ncclCommFinalize(comm); });
     if ((result != ncclSuccess && result != ncclInProgress) || !settles(seconds)) return abort();
   }

@@ -1,4 +1,4 @@
-// The one owner of an ncclComm_t.
+// The owner of an ncclComm_t.
 #pragma once
 
 #include <hypertune/trial/group.hpp>
@@ -14,50 +14,50 @@ constexpr bool nccl_can_shrink = NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3);
 constexpr bool nccl_can_revoke = NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 7);
 constexpr bool nccl_can_grow = NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2);
 
-/// A non-blocking communicator of NCCL. What NCCL asks for, and what is kept here:
-/// - No two calls with one communicator at once: each is made under the mutex. Who calls what may take its time does so
-///   on a thread of its own (Aside): ncclCommGetUniqueId() and ncclCommGrow() of former ranks, which talk to their
-///   peers; and ncclCommAbort() and ncclCommDestroy(), for which the communicator is taken out first, so that nobody
-///   else can have it. All others return at once.
-/// - After ncclInProgress only ncclCommGetAsyncError() and ncclCommAbort() may be called, until that says something
-///   else. So whoever starts something goes on when state() has said ncclSuccess, and not before.
-/// - It is given back once: aborted, or destroyed.
-/// - The device is current in the calling thread (DeviceGuard).
+/// A non-blocking communicator of NCCL. It follows these rules of NCCL:
+/// - No two calls with one communicator at the same time: each is made under the mutex. Calls that may take long are
+///   made on another thread (Aside): ncclCommGetUniqueId() and ncclCommGrow() of former ranks, which communicate with
+///   their peers; and ncclCommAbort() and ncclCommDestroy(), before which the communicator is taken out, so that no
+///   other thread can use it. All other calls return at once.
+/// - After ncclInProgress only ncclCommGetAsyncError() and ncclCommAbort() may be called, until the former returns
+///   something else. So after a call, continue only when state() has returned ncclSuccess.
+/// - It is released once: aborted, or destroyed.
+/// - The device must be current in the calling thread (DeviceGuard).
 class NcclHandle {
  public:
   NcclHandle() = default;
   explicit NcclHandle(ncclComm_t comm) : comm_(comm) {}
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
-  ~NcclHandle() { abort(); }  // of what was neither finished nor aborted
+  ~NcclHandle() { abort(); }  // unless it was finished or aborted before
 
   void adopt(ncclComm_t comm);
 
-  /// `call(comm)` under the mutex. ncclInvalidUsage where the communicator is no more, or is revoked.
+  /// Returns `call(comm)`, made under the mutex. ncclInvalidUsage if the communicator is gone or revoked.
   template <class Call>
   ncclResult_t call(Call&& call) {
     const std::lock_guard guard(mutex_);
     if (!comm_ || revoked_) return ncclInvalidUsage;
     return call(comm_);
   }
-  /// As call(), of a revoked one, too: what makes a new communicator out of it.
+  /// Like call(), but for revoked ones, too: for calls that make a new communicator from it.
   template <class Call>
   ncclResult_t inherit(Call&& call) {
     const std::lock_guard guard(mutex_);
     return comm_ ? call(comm_) : ncclInvalidUsage;
   }
 
-  /// What NCCL says of what was started last: ncclSuccess, ncclInProgress, or its error.
+  /// NCCL's state of the last call: ncclSuccess, ncclInProgress, or its error.
   ncclResult_t state();
   std::string last_error();
   bool exists();  ///< neither aborted nor destroyed
 
-  /// Ends what is under way, here and on the device. Returns when that has been done: behind a kernel that never ends,
-  /// never.
+  /// Ends all operations, here and on the device. Returns when that is done, which is never if a kernel before them
+  /// does not end.
   void abort();
-  /// Likewise, and the communicator is left for inherit(). False: that was not possible, and it is aborted.
+  /// Ends all operations and keeps the communicator for inherit(). False: that was not possible, and it was aborted.
   bool revoke(double seconds);
-  /// Gives it back when all that it has sent has arrived; aborts after so many seconds.
+  /// Releases it when all its data has arrived; aborts it after this number of seconds.
   void finish(double seconds);
 
  private:

@@ -1,6 +1,6 @@
-// Part of hypertune::train_cuda: the ranks of a generation find each other, and make a communicator, afresh or out of
-// the one before. Each says at the Rendezvous what it has (`NAME/has/RANK`); rank 0 decides, and all do that
-// (`NAME/plan`).
+// Part of hypertune::train_cuda: connects the ranks of a generation by a new communicator, or by one made from the
+// previous one. Each rank publishes at the Rendezvous what it has (`NAME/has/RANK`). Rank 0 decides, and all follow its
+// plan (`NAME/plan`).
 #include "nccl_group.hpp"
 
 #include <hypertune/error.hpp>
@@ -26,7 +26,7 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
-constexpr double look_seconds = 0.1;  // between two looks whether the generation goes on
+constexpr double look_seconds = 0.1;  // between two checks whether the generation goes on
 
 std::string to_hex(const ncclUniqueId& id) {
   std::string text;
@@ -54,15 +54,15 @@ ncclConfig_t non_blocking() {
   return config;
 }
 
-// FNV-1a: a name for a communicator that all its ranks find by themselves.
+// FNV-1a: a name for a communicator that all its ranks can compute.
 std::string digest(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return fmt::format("{:016x}", hash);
 }
 
-// What a rank has of the generation before: its communicator, its rank there and how many there were, and whether it is
-// well or revoked. "none": nothing to go on from.
+// What a rank has from the previous generation: its communicator, its rank there and the number of ranks, and whether
+// the communicator is healthy or revoked. "none": nothing to continue from.
 struct Offer {
   std::string token;
   int rank = -1, size = 0;
@@ -82,8 +82,8 @@ Offer parse_offer(const std::string& text) {
 
 struct NcclGroup::Plan {
   std::string way;        ///< fresh, shrink or grow
-  std::string id;         ///< not of shrink
-  std::vector<int> left;  ///< of shrink: the former ranks that are taken out
+  std::string id;         ///< not used by shrink
+  std::vector<int> left;  ///< of shrink: the former ranks to remove
   std::string text;
 };
 
@@ -147,12 +147,12 @@ NcclGroup::Plan NcclGroup::agree(NcclGroup* former, SteadyTime deadline) {
   return plan;
 }
 
-// Out of the former communicator where each rank has come from it in the same order, or where all of it is there and
-// the others are behind them.
+// Shrinks the former communicator if all ranks come from it in the same order; grows it if all of its ranks are there
+// and the new ones follow them.
 NcclGroup::Plan NcclGroup::decide(const std::string& own, SteadyTime deadline) {
   Plan plan{.way = "fresh", .id = {}, .left = {}, .text = {}};
   const Offer mine = parse_offer(own);
-  if (mine.token.empty()) return plan;  // a rank 0 that is new: the others' need not be known
+  if (mine.token.empty()) return plan;  // a new rank 0: the offers of the others do not matter
   std::vector<Offer> offers{mine};
   for (int other = 1; other < size(); ++other)
     offers.push_back(parse_offer(expect(key(fmt::format("has/{}", other)), "", deadline)));
@@ -184,7 +184,7 @@ std::string NcclGroup::expect(const std::string& name, const std::string& what, 
            ranks});
 }
 
-// Whoever is there has said so long ago: what takes its time is the answer.
+// A rank that has arrived has published that before, so this waits only as long as an answer may take.
 std::vector<int> NcclGroup::not_there() { return without("has/", steady_after(std::min(1.0, options_.timeout * 0.1))); }
 
 void NcclGroup::create(const Plan& plan, SteadyTime deadline) {
@@ -199,7 +199,7 @@ void NcclGroup::shrink([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclG
                        [[maybe_unused]] SteadyTime deadline) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3)
   std::vector<int> left = plan.left;
-  // NCCL writes `made` when it is done, or has been aborted.
+  // NCCL writes `made` when it is done, or was aborted.
   const ncclResult_t result = former.device_->handle.inherit([&](ncclComm_t comm) {
     return ncclCommShrink(comm, left.data(), static_cast<int>(left.size()), &device_->made, nullptr,
                           NCCL_SHRINK_DEFAULT);
@@ -209,7 +209,7 @@ void NcclGroup::shrink([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclG
     wait_for_peers(deadline, &former.device_->handle);
   } catch (...) {
     former.give_back([mine = device_](NcclDevice& theirs) {
-      theirs.handle.abort();  // after which nothing is written to `made`
+      theirs.handle.abort();  // after this nothing is written to `made`
       const NcclHandle rest(mine->made);
     });
     throw;
@@ -220,7 +220,7 @@ void NcclGroup::shrink([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclG
 #endif
 }
 
-// A former rank's call talks to its peers before it returns: it is made aside.
+// A former rank's call communicates with its peers before it returns, so it is made on another thread.
 void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGroup* former,
                      [[maybe_unused]] SteadyTime deadline) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
@@ -244,8 +244,8 @@ void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGro
       wait_for_peers(deadline, &former->device_->handle);
       wait_for_peers(deadline, nullptr);
     } catch (const Error& error) {
-      end({GroupError::Kind::failed, error.what()});  // where it was not given up
-      // Behind the call, if that has not returned. The new one goes before that out of which it is made.
+      end({GroupError::Kind::failed, error.what()});  // unless it has ended already
+      // After the call, if it has not returned yet. The new communicator is released before the one it is made from.
       former->give_back([mine = device_, adopted](NcclDevice& theirs) {
         static_cast<void>(theirs.handle.call([](ncclComm_t) { return ncclSuccess; }));
         if (*adopted)
@@ -263,8 +263,8 @@ void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGro
 #endif
 }
 
-// A call that may wait for peers, with this limit. One that has not returned by then goes on, and so its communicator
-// must be given back aside.
+// A call that may wait for peers, with this deadline. If it has not returned by then it continues, so that its
+// communicator must be released on another thread, after it.
 ncclResult_t NcclGroup::call_aside(NcclGroup& of, std::function<ncclResult_t(ncclComm_t)> call, SteadyTime deadline) {
   const auto result = std::make_shared<ncclResult_t>(ncclUnhandledCudaError);
   const auto aside = Aside::run([device = of.device_, call = std::move(call), result] {
@@ -280,7 +280,7 @@ ncclResult_t NcclGroup::call_aside(NcclGroup& of, std::function<ncclResult_t(ncc
   return *result;
 }
 
-// Until the new communicator, or what makes it, is no more in progress.
+// Waits until the new communicator, or the one that it is made from, is no longer in progress.
 void NcclGroup::wait_for_peers(SteadyTime deadline, NcclHandle* parent) {
   NcclHandle& handle = parent ? *parent : device_->handle;
   auto look = steady_after(look_seconds);
@@ -308,7 +308,7 @@ void NcclGroup::give_up_connecting() {
   give_up({GroupError::Kind::late, fmt::format("NCCL: {} not connected after {} s", who, options_.timeout), ranks});
 }
 
-// The Rendezvous throws as soon as the generation is over.
+// The Rendezvous throws if the generation is over.
 void NcclGroup::check_generation() { static_cast<void>(rendezvous_.wait(key("nothing"), 0)); }
 
 }  // namespace hypertune::inline v0::detail

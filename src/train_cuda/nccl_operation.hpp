@@ -1,4 +1,4 @@
-// Operations as NCCL has them.
+// Operations as calls of NCCL.
 #pragma once
 
 #include <hypertune/train/communicator.hpp>
@@ -9,15 +9,14 @@
 
 namespace hypertune::inline v0::detail {
 
-/// An operation on memory of the device, put into NCCL's queue. `barrier`: the element that a barrier reduces.
+/// Puts an operation on device memory into NCCL's queue. `barrier`: the element that a barrier reduces.
 ncclResult_t launch(const collective::Operation& operation, void* barrier, ncclComm_t comm, cudaStream_t stream);
 
-/// Elements of each rank's share; 1 of a barrier.
+/// The number of elements of each rank's share; 1 for a barrier.
 std::size_t count_of(const collective::Operation& operation);
-/// Its `after`; null where there is none.
+/// Its `after`; null if it has none.
 void* after_of(const collective::Operation& operation);
-/// Whether its buffers are the device's. Error of kind `usage` where one is and the other is not, or where it is
-/// another device's.
+/// Whether its buffers are in the device's memory. Error of kind `usage` if only one is, or one is on another device.
 bool in_device_memory(const collective::Operation& operation, int device);
 
 }  // namespace hypertune::inline v0::detail

@@ -13,8 +13,8 @@ namespace {
 
 using namespace collective;
 
-// How many shares are read and written: of a gather one and all, of the opposite all and one. In the staging memory
-// what is read comes first; an all-reduce and a broadcast are done in place.
+// The number of shares that an operation reads and writes: a gather reads one and writes all, a reduce-scatter the
+// opposite. In the staging memory the smaller side comes first; all-reduce and broadcast are done in place.
 struct Shares {
   std::size_t read, written, room;
 };
@@ -25,7 +25,7 @@ Shares shares_of(const Operation& operation, std::size_t ranks) {
 }
 
 template <class Use>
-auto with_buffers(const Operation& operation, Use use) {  // use(read, written, operation)
+auto with_buffers(const Operation& operation, Use use) {  // calls use(read, written, operation)
   using Result = decltype(use(static_cast<const std::byte*>(nullptr), static_cast<std::byte*>(nullptr), AllReduce{}));
   return std::visit(
       [&](const auto& o) -> Result {
@@ -47,7 +47,7 @@ auto with_buffers(const Operation& operation, Use use) {  // use(read, written, 
 bool on_device(const void* memory, int device) {
   cudaPointerAttributes attributes{};
   const cudaError_t result = cudaPointerGetAttributes(&attributes, memory);
-  if (result == cudaErrorInvalidValue) {  // what older drivers say of memory that they do not know
+  if (result == cudaErrorInvalidValue) {  // the result of older drivers for unknown memory
     static_cast<void>(cudaGetLastError());
     return false;
   }
@@ -104,7 +104,7 @@ void Staging::load(const Operation& operation, Piece piece, int ranks, int rank,
       if (o.root != rank) return;
     const std::size_t size = size_of(o.type), bytes = piece.count * size;
     const auto shares = shares_of(operation, static_cast<std::size_t>(ranks));
-    const std::size_t offset = shares.read > 1 ? bytes : 0;  // a reduce-scatter's output is the first
+    const std::size_t offset = shares.read > 1 ? bytes : 0;  // a reduce-scatter's output comes first
     for (std::size_t i = 0; i < shares.read; ++i)
       to_device(offset + i * bytes, read + (i * o.count + piece.begin) * size, bytes, stream);
   });

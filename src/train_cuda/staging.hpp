@@ -1,4 +1,4 @@
-// The way of buffers in host memory to the device and back, in pieces.
+// Copies buffers in host memory to the device and back, in pieces.
 #pragma once
 
 #include "cuda_objects.hpp"
@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Whether the memory is the device's (or managed); of another device: Error of kind `usage`.
+/// Whether the memory is on the device (or managed). Error of kind `usage` if it is on another device.
 bool on_device(const void* memory, int device);
 
 /// A part of an operation that fits into the staging memory: elements [begin, begin + count) of each rank's share.
@@ -18,18 +18,18 @@ struct Piece {
   std::size_t begin = 0, count = 0;
 };
 
-/// Memory of the device through which pieces go, and as much pinned memory of the host beside it.
+/// Device memory through which pieces are copied, and pinned host memory of the same size.
 class Staging {
  public:
   Staging() = default;
   explicit Staging(std::size_t bytes)
       : bytes_(bytes), device_(allocate_on_device(bytes)), pinned_(allocate_pinned(bytes)) {}
 
-  /// How many elements of each rank's share a piece has. Error of kind `usage` where not even one has room.
+  /// The number of elements of each rank's share in a piece. Error of kind `usage` if there is no room for even one.
   std::size_t piece(const collective::Operation& operation, int ranks) const;
 
-  /// The piece as an operation on the device's memory. load() puts its input there (it waits for none), store() queues
-  /// what brings its output to pinned memory; when that is done, unload() puts it where the user wants it.
+  /// staged(): the piece as an operation on the device's memory. load() puts its input there without waiting; store()
+  /// queues the copy of its output to pinned memory; when that is done, unload() copies it to the user's buffer.
   collective::Operation staged(const collective::Operation& operation, Piece piece) const;
   void load(const collective::Operation& operation, Piece piece, int ranks, int rank, cudaStream_t stream);
   void store(const collective::Operation& operation, Piece piece, int ranks, cudaStream_t stream);

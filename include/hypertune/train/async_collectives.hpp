@@ -89,7 +89,7 @@ auto async_all_gather(const Communicator& communicator, std::span<const T> mine,
   return async_perform(communicator, communicator.gathering(mine, all), std::forward<CompletionToken>(token));
 }
 
-/// Throws at once where the sizes do not fit, as Communicator::reduce_scatter does.
+/// Throws at once if the sizes do not fit, as Communicator::reduce_scatter does.
 template <Element T, class CompletionToken>
 auto async_reduce_scatter(const Communicator& communicator, std::span<const T> all, std::span<T> mine,
                           Reduction reduction, CompletionToken&& token) {

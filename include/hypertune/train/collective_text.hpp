@@ -1,4 +1,4 @@
-// Collectives for messages, and compared: whether two ranks ask for the same.
+// Text about collectives for messages, and a comparison: whether two ranks ask for the same one.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -38,7 +38,7 @@ constexpr const char* to_string(ElementType type) {
 
 namespace detail {
 
-/// What all ranks must agree on.
+/// The parameters of a collective that must be equal on all ranks.
 struct CollectiveShape {
   std::uint64_t count = 0;
   std::int32_t root = 0;
@@ -87,15 +87,15 @@ inline std::string describe_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
-/// For another thread: a copy that shares nothing. (Copies of std::runtime_error have one text, whose counter
-/// ThreadSanitizer cannot see.)
+/// A copy for another thread, which shares no data. (Copies of std::runtime_error share a reference-counted text, whose
+/// counter ThreadSanitizer cannot see.)
 inline GroupError own_copy(const GroupError& error) { return {error.kind(), std::string(error.what()), error.ranks()}; }
 
 inline std::string late_text(const std::vector<int>& ranks, double timeout, const CollectiveShape& shape) {
   return fmt::format("{} did not come to {} within {} s", describe_ranks(ranks), describe(shape), timeout);
 }
 
-/// The root must be a rank: what carries collectives would wait for nobody otherwise.
+/// Checks that the root is a rank; otherwise the backends would wait for a rank that does not exist.
 inline void check_root(const collective::Operation& operation, int size) {
   const auto* broadcast = std::get_if<collective::Broadcast>(&operation);
   if (broadcast != nullptr && (broadcast->root < 0 || broadcast->root >= size))

@@ -1,4 +1,4 @@
-// Communicator: collectives among the workers of a trial, one semantics whatever carries them.
+// Communicator: collectives among the workers of a trial, with the same semantics for all backends.
 #pragma once
 
 #include <hypertune/train/element.hpp>
@@ -21,19 +21,19 @@ namespace hypertune::inline v0 {
 
 enum class Reduction : std::uint8_t { sum, mean, min, max };
 
-/// What a rank asks of a collective. All ranks ask for the same operations in the same order, with the same counts and
-/// types. Buffers belong to the operation until it is done. `after`: of a backend for device memory, a stream whose
-/// work so far comes first; others ignore it.
+/// One rank's part of a collective. All ranks must ask for the same operations in the same order, with the same counts
+/// and types. Buffers belong to the operation until it is done. `after`: for backends of device memory, a stream; the
+/// operation waits for the work that is in it now. Other backends ignore it.
 namespace collective {
 struct AllReduce {
-  void* data = nullptr;  ///< in and out
+  void* data = nullptr;  ///< input and output
   std::size_t count = 0;
   ElementType type = {};
   Reduction reduction = {};
   void* after = nullptr;
 };
 struct Broadcast {
-  void* data = nullptr;  ///< of the root in, of the others out
+  void* data = nullptr;  ///< input on the root, output on the others
   std::size_t count = 0;
   ElementType type = {};
   int root = 0;
@@ -59,9 +59,10 @@ struct Barrier {};
 using Operation = std::variant<AllReduce, Broadcast, AllGather, ReduceScatter, Barrier>;
 }  // namespace collective
 
-/// What carries collectives. perform() blocks until the operation is done on this rank, and is called by one thread at
-/// a time; it throws a GroupError that names the ranks which are lost or late, in bounded time, and the backend is of
-/// no use then. abort(), from any thread and any number of times, makes what is under way and what follows throw this.
+/// A backend of collectives. perform() blocks until the operation is done on this rank, and is called by one thread at
+/// a time. It throws, in bounded time, a GroupError that names the ranks which are lost or late; the backend is
+/// unusable then. abort() may be called from any thread and repeatedly; running and later operations then throw its
+/// argument.
 template <class B>
 concept CommunicatorBackend =
     requires(B& backend, const B& constant, const collective::Operation& operation, const GroupError& why) {
@@ -72,23 +73,22 @@ concept CommunicatorBackend =
       backend.abort(why);
     };
 
-/// One that can have several operations under way. prepare() is called at once by whoever starts the operation, by any
-/// thread, so that what is in the stream `after` later does not hold it up. What it returns is called by the thread
-/// that performs, in order, and puts the operation into the backend's queue; what that returns says whether the
-/// operation is done, without waiting, and throws what perform() throws. Null: it is done. perform() is not called
-/// while one is under way. They keep the backend alive.
+/// A backend that can have several operations in progress. prepare() is called at once by the thread that starts the
+/// operation (any thread), so that the operation does not wait for work put into the stream `after` later. The function
+/// that it returns is called by the performing thread, in order, and puts the operation into the backend's queue. That
+/// function returns a query whether the operation is done, which does not wait and throws what perform() throws; null:
+/// it is done. perform() is not called while an operation is in progress. These functions keep the backend alive.
 template <class B>
 concept PipelinedBackend = CommunicatorBackend<B> && requires(B& backend, const collective::Operation& operation) {
   { backend.prepare(operation) } -> std::convertible_to<std::function<std::function<bool()>()>>;
 };
 
 struct CommunicatorOptions {
-  Seconds timeout =
-      60;  ///< seconds that a collective waits for the other ranks, until a GroupError names the late ones
+  Seconds timeout = 60;  ///< seconds that a collective waits for the other ranks; then a GroupError names the late ones
 };
 
-/// Collectives among the ranks of one generation of a group. The results are the same on all ranks, to the bit. Copies
-/// are the same communicator.
+/// Collectives among the ranks of one generation of a group. The results are bitwise equal on all ranks. Copies are the
+/// same communicator.
 class Communicator {
  public:
   template <CommunicatorBackend B>
@@ -98,7 +98,7 @@ class Communicator {
   int size() const { return self_->size(); }
   std::string name() const { return self_->name(); }
 
-  /// In place: each element becomes that of all ranks together. The mean of integers is rounded towards zero.
+  /// In place: each element is reduced over all ranks. The mean of integers is rounded towards zero.
   template <Element T>
   void all_reduce(std::span<T> data, Reduction reduction = Reduction::sum) {
     perform(collective::AllReduce{data.data(), data.size(), element_type<T>, reduction});
@@ -112,12 +112,12 @@ class Communicator {
   void broadcast(std::span<T> data, int root = 0) {
     perform(collective::Broadcast{data.data(), data.size(), element_type<T>, root});
   }
-  /// `all`: as long as `mine` times size(). Error of kind `usage` if not.
+  /// `all` must have the length of `mine` times size(); otherwise an Error of kind `usage`.
   template <Element T>
   void all_gather(std::span<const T> mine, std::span<T> all) {
     perform(gathering(mine, all));
   }
-  /// `all`: as long as `mine` times size(). Error of kind `usage` if not.
+  /// `all` must have the length of `mine` times size(); otherwise an Error of kind `usage`.
   template <Element T>
   void reduce_scatter(std::span<const T> all, std::span<T> mine, Reduction reduction = Reduction::sum) {
     perform(scattering(all, mine, reduction));
@@ -138,30 +138,32 @@ class Communicator {
     return {all.data(), mine.data(), mine.size(), element_type<T>, reduction};
   }
 
-  /// Any thread. All ranks' operations end with an error then; of the others', one that is about to be done may be
-  /// done.
+  /// May be called from any thread. All operations of this rank end with an error. On the other ranks, an operation
+  /// that is nearly done may still succeed.
   void abort(const GroupError& why) { self_->abort(why); }
 
-  /// A call of abort() that does not keep the communicator: nothing happens when it is gone. Any thread.
+  /// A function that calls abort(). It does not keep the communicator alive, may be called from any thread, and does
+  /// nothing once the communicator is destroyed.
   std::function<void(const GroupError&)> aborter() const {
     return [weak = std::weak_ptr<Interface>(self_)](const GroupError& why) {
       if (const auto self = weak.lock()) self->abort(why);
     };
   }
 
-  /// A question whether an operation of this rank is not done, which does not keep the communicator. Any thread.
+  /// A function that tells whether an operation of this rank is not done yet. It does not keep the communicator alive
+  /// and may be called from any thread.
   std::function<bool()> busy() const { return self_->order.busy(); }
 
-  /// Blocks; after all operations that were started or performed before, whichever thread did that.
+  /// Blocks until the operation is done. It runs after all operations started or performed before, on any thread.
   void perform(const collective::Operation& operation) {
     Interface& self = *self_;
     self.order.run([&] { self.perform(operation); });
   }
 
-  /// Performs it on a thread of the communicator, in order with all others. `handler` is called on that thread with
-  /// what perform() threw, or null. It may start operations; it may not block on this communicator, nor throw. Where
-  /// the last copy of the communicator goes before an operation is done, that one ends with a GroupError of kind
-  /// `changed`.
+  /// Performs the operation on a thread of the communicator, in order with all others. `handler` is called on that
+  /// thread with the exception of perform(), or null. It may start operations; it must not block on this communicator,
+  /// nor throw. If the last copy of the communicator is destroyed before an operation is done, the operation ends with
+  /// a GroupError of kind `changed`.
   void start(const collective::Operation& operation, std::function<void(std::exception_ptr)> handler) {
     self_->order.start(self_->prepare(operation), std::move(handler));
   }
@@ -192,7 +194,7 @@ class Communicator {
       if constexpr (PipelinedBackend<B>) {
         return backend->prepare(operation);
       } else {
-        return [self = this, operation]() -> detail::OperationOrder::IsDone {  // our destructor waits for this
+        return [self = this, operation]() -> detail::OperationOrder::IsDone {  // the destructor waits for this
           self->backend->perform(operation);
           return nullptr;
         };

@@ -1,4 +1,4 @@
-// The communicator that fits where the ranks are. Link hypertune::train.
+// Makes the communicator that fits the places of the ranks. Link hypertune::train.
 #pragma once
 
 #include <hypertune/train/communicator.hpp>
@@ -7,15 +7,15 @@
 
 namespace hypertune::inline v0 {
 
-/// Called by all ranks of a generation with their places and a Rendezvous they have in common. Threads of one process
-/// share memory; others are connected by Gloo; a single rank needs nobody. Throws a GroupError that names the ranks
-/// which do not come within the timeout.
+/// Called by all ranks of a generation with their places and a common Rendezvous. Threads of one process share memory;
+/// other ranks are connected by Gloo; a single rank needs no connection. Throws a GroupError that names the ranks which
+/// do not call it within the timeout.
 Communicator connect(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options = {});
 
-/// Of a trial whose workers are the same from the beginning of an attempt to its end, once in an attempt, on all of
-/// them: waits until all are there, and connects them. When one is lost, or the attempt is to end, every collective
-/// throws a GroupError; the attempt is over then, and the trial begins again from its last checkpoint. (With
-/// ElasticState the others go on.)
+/// For a trial with the same workers during a whole attempt. Called once per attempt by all of them: waits until all
+/// are there, and connects them. When one is lost, or the attempt is to end, every collective throws a GroupError. Then
+/// the attempt ends, and the trial starts again from its last checkpoint. (With ElasticState the other workers
+/// continue.)
 Communicator connect(Context& context, const CommunicatorOptions& options = {});
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// Errors of CUDA as exceptions, for code that nvcc compiles: it needs CUDA's headers and the standard library alone.
+// Turns errors of CUDA into exceptions. For code compiled by nvcc: needs only CUDA's headers and the standard library.
 #pragma once
 
 #include <hypertune/trial/device_lost.hpp>
@@ -10,8 +10,8 @@
 
 namespace hypertune::inline v0 {
 
-/// Whether CUDA will return this error to every later call of the process, so that another process has to go on. Those
-/// of which CUDA's reference says so, and what the hardware cannot correct.
+/// Whether CUDA will return this error to every later call of the process, so that work must continue in another
+/// process: the errors for which CUDA's reference says so, and hardware errors that cannot be corrected.
 inline bool is_device_lost(cudaError_t error) {
   switch (static_cast<int>(error)) {  // numbers: the headers of older toolkits do not have all of the names
     case 214:                         // cudaErrorECCUncorrectable
@@ -34,7 +34,7 @@ inline bool is_device_lost(cudaError_t error) {
   }
 }
 
-/// Throws DeviceLost or, of an error that leaves the device usable, std::runtime_error: "CUDA: copying: out of memory".
+/// Throws DeviceLost, or, if the device is still usable, std::runtime_error: "CUDA: copying: out of memory".
 inline void cuda_check(cudaError_t result, const char* doing) {
   if (result == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());  // or the next launch would report it again

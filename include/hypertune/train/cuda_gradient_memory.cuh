@@ -1,5 +1,5 @@
-// CudaGradientMemory: gradients in the memory of a GPU, for DataParallel. For nvcc, as it has kernels; link the CUDA
-// runtime.
+// CudaGradientMemory: gradients in the memory of a GPU, for DataParallel. Contains kernels, so compile it with nvcc;
+// link the CUDA runtime.
 #pragma once
 
 #include <hypertune/train/cuda_check.cuh>
@@ -22,19 +22,19 @@
 
 namespace hypertune::inline v0 {
 
-/// All work goes to one stream: that of the backward pass, so that gradients are final where they are `ready()`.
-/// take_squares() and download() wait for that stream, the others do not.
-/// Throws what cuda_check() throws. Makes `device` the current one of the thread.
+/// All work goes to one stream, that of the backward pass, so that it is ordered after the computation of gradients
+/// that are `ready()`. take_squares() and download() wait for that stream, the other functions do not. Throws the
+/// exceptions of cuda_check(). Makes `device` the current device of the thread.
 ///
 ///     DataParallel gradients(communicator, {.memory = std::make_shared<CudaGradientMemory>(device, stream)});
 ///     gradients.add(std::span(device_pointer, count));
 class CudaGradientMemory final : public GradientMemory {
  public:
-  /// `stream` outlives this object.
+  /// `stream` must outlive this object.
   CudaGradientMemory(int device, cudaStream_t stream) : device_(device), stream_(stream) {
     use();
     uploaded_ = event();
-    staged_ = pinned(staged_bytes_);  // now: later it might wait for the device
+    staged_ = pinned(staged_bytes_);  // now: later the allocation might wait for the device
     sums_ = allocate((most_parts + folded_parts + 1) * sizeof(double));
     clear();
   }
@@ -42,8 +42,8 @@ class CudaGradientMemory final : public GradientMemory {
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     use();
     void* made = nullptr;
-    // Not of a pool (cudaMallocAsync): NCCL lets the GPUs of one process read each other's buffers, which a pool
-    // forbids.
+    // Not from a pool (cudaMallocAsync): NCCL lets the GPUs of one process access each other's buffers, which pools do
+    // not allow.
     if (bytes != 0) check(cudaMalloc(&made, bytes), "allocating memory");
     return std::shared_ptr<void>(made, [](void* memory) { static_cast<void>(cudaFree(memory)); });
   }
@@ -67,7 +67,7 @@ class CudaGradientMemory final : public GradientMemory {
     clear();
     return sum;
   }
-  /// Through pinned memory, so that nothing waits but for the upload before, which is long done.
+  /// Copies through pinned memory, so that it waits only for the previous upload, which is usually done long before.
   void upload(void* to, const void* from, std::size_t bytes) override {
     use();
     if (bytes == 0) return;
@@ -88,11 +88,11 @@ class CudaGradientMemory final : public GradientMemory {
   void* stream() override { return stream_; }
 
  private:
-  // Of partial sums: as many as threads run at once on a large device. They are put together once, by take_squares().
+  // Number of partial sums: as many as threads run at once on a large device. take_squares() adds them up.
   static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512, threads = 256;
 
   static void check(cudaError_t result, const char* doing) { cuda_check(result, doing); }
-  void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // of this thread
+  void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // the device is a setting of the thread
 
   template <class Body>
   static void visit(ElementType type, const Body& body) {
@@ -113,7 +113,7 @@ class CudaGradientMemory final : public GradientMemory {
   }
   template <class Kernel>
   void run(std::size_t count, const Kernel& kernel);
-  /// One launch for many pieces. Kernels of one index work on what is their own, whatever the piece.
+  /// One launch for many pieces. Kernels of one index touch only their own data, whatever the piece.
   template <class MakeKernel>
   void for_each(std::span<const GradientPiece> pieces, const MakeKernel& make, std::size_t most_indices = SIZE_MAX);
 
@@ -140,8 +140,8 @@ class CudaGradientMemory final : public GradientMemory {
 
   int device_;
   cudaStream_t stream_;
-  std::shared_ptr<void> sums_;    ///< partial ones, what they are folded to, and their sum
-  std::shared_ptr<void> staged_;  ///< pinned: what is on its way to the device
+  std::shared_ptr<void> sums_;    ///< the partial sums, the folded sums, and the total
+  std::shared_ptr<void> staged_;  ///< pinned: data on its way to the device
   std::size_t staged_bytes_ = 4096;
   std::shared_ptr<CUevent_st> uploaded_;
 };
@@ -161,7 +161,7 @@ __global__ void gradient_kernel(std::size_t count, Kernel kernel) {
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) kernel(i);
 }
 template <class Kernel>
-__global__ void gradient_kernels(const __grid_constant__ KernelBatch<Kernel> batch) {  // no thread copies it
+__global__ void gradient_kernels(const __grid_constant__ KernelBatch<Kernel> batch) {  // not copied by each thread
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t k = 0; k < batch.size; ++k)
     for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < batch.counts[k]; i += step)

@@ -1,4 +1,4 @@
-// DataParallel: the gradients of all workers of a trial become their mean, while the backward pass goes on.
+// DataParallel: averages the gradients of all workers of a trial while the backward pass is running.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -24,41 +24,41 @@
 
 namespace hypertune::inline v0 {
 
-/// The same on all ranks, but for `signal`.
+/// Must be equal on all ranks, except `signal`.
 struct DataParallelOptions {
-  std::size_t bucket_bytes = 25 << 20;          ///< at most so much is reduced by one collective
-  std::size_t first_bucket_bytes = 1 << 20;     ///< of the first one, which is to begin early in the backward pass
-  std::size_t in_place_bytes = 4 << 20;         ///< a gradient of so much is reduced alone where it is, without a copy
-  std::function<bool()> signal = {};            ///< asked in each reduce(): see ReducedGradients::signalled
-  bool measure_noise = false;                   ///< ReducedGradients::part_squares: another pass over the gradients
-  std::shared_ptr<GradientMemory> memory = {};  ///< where the gradients are; null: the processor's
+  std::size_t bucket_bytes = 25 << 20;          ///< upper bound of what one collective reduces
+  std::size_t first_bucket_bytes = 1 << 20;     ///< of the first bucket, which should start early in the backward pass
+  std::size_t in_place_bytes = 4 << 20;         ///< a gradient of this size or more is reduced alone, in place
+  std::function<bool()> signal = {};            ///< called in each reduce(): see ReducedGradients::signalled
+  bool measure_noise = false;                   ///< ReducedGradients::part_squares: one more pass over the gradients
+  std::shared_ptr<GradientMemory> memory = {};  ///< where the gradients are; null: in host memory
 };
 
-/// Makes the gradients of a rank those of all: their mean over all samples, each rank's weighted by how many samples it
-/// has seen, equal to the bit on all ranks.
+/// Replaces the gradients of each rank by their mean over the samples of all ranks. Each rank's gradients are weighted
+/// by the number of its samples. The results are bitwise equal on all ranks.
 ///
 ///     DataParallel gradients(communicator);
 ///     for (auto& layer : model) gradients.add(std::span(layer.gradient));   // in the order of the forward pass
-///     gradients.broadcast(parameters);                                      // all begin with those of rank 0
+///     gradients.broadcast(parameters);                                      // all start with those of rank 0
 ///     ...
-///     gradients.begin(batch.size());           // may be left out, with ready()
-///     ... gradients.ready(index);              // in the backward pass, as each gradient is done
+///     gradients.begin(batch.size());           // may be omitted, together with ready()
+///     ... gradients.ready(index);              // in the backward pass, when each gradient is done
 ///     gradients.reduce(batch.size());          // now each rank has the mean
 ///
-/// Gradients are reduced in buckets, in the same order on all ranks, while the backward pass goes on (as PyTorch's DDP:
-/// Li et al., VLDB 2020). Counts of samples and signals travel in the last bucket: a step has no other collective, but
-/// the first one of a generation, which compares what the ranks have registered, and one where all gradients are
-/// reduced in place.
+/// Gradients are reduced in buckets, in the same order on all ranks, during the backward pass (like PyTorch's DDP: Li
+/// et al., VLDB 2020). Sample counts and signals travel in the last bucket, so that a step has no further collective.
+/// The exceptions are the first step of a generation, which compares the gradients that the ranks have registered, and
+/// a step in which all gradients are reduced in place.
 ///
-/// A rank multiplies its gradients by its samples over a power of two, at least the number of all samples of any step
-/// of the generation so far, and divides by the rest afterwards. So 16-bit gradients do not overflow in the sum, unless
-/// a step has several times more samples than all before it; and what that power was changes no bit of a mean, unless
-/// numbers as small as subnormal ones are lost.
+/// A rank multiplies its gradients by its number of samples divided by a power of two, which is at least the number of
+/// all samples of any step of the generation so far; the remaining factor is divided out afterwards. So 16-bit
+/// gradients do not overflow in the sum, unless a step has several times more samples than all before it. The choice of
+/// the power changes no bit of a mean, unless values become subnormal.
 ///
-/// All ranks register the same gradients and make the same calls, except that a rank with fewer samples may make fewer
-/// accumulate() and no ready(). ready() may be called by any threads, the others by one at a time. A GroupError of a
-/// collective comes out of the call that waits for it, and of all that follow until rebind(); the gradients are of no
-/// use then. Gradients belong to this object from their ready() to the end of reduce().
+/// All ranks must register the same gradients and make the same calls, except that a rank with fewer samples may make
+/// fewer calls of accumulate() and none of ready(). ready() may be called from any thread, the others from one thread
+/// at a time. A GroupError of a collective is thrown by the call that waits for it and by all later ones until
+/// rebind(); the gradients are invalid then. Gradients belong to this object from their ready() to the end of reduce().
 class DataParallel {
  public:
   explicit DataParallel(Communicator communicator, DataParallelOptions options = {});
@@ -66,7 +66,7 @@ class DataParallel {
   DataParallel& operator=(const DataParallel&) = delete;
   ~DataParallel() { settle(); }
 
-  /// Registers a gradient, which stays where it is, and returns its index: 0, 1, ... Not between begin() and reduce().
+  /// Registers a gradient, which must stay in place, and returns its index: 0, 1, ... Not between begin() and reduce().
   template <FloatElement T>
   std::size_t add(std::span<T> gradient) {
     return add_view(gradient);
@@ -75,11 +75,11 @@ class DataParallel {
   std::size_t add(std::vector<T>& gradient) {
     return add_view(std::span<T>(gradient));
   }
-  /// The gradient is somewhere else now. Error of kind `usage` if its count or type is another.
+  /// The gradient has moved. Error of kind `usage` if its count or type has changed.
   void move(std::size_t index, TensorView gradient);
   std::size_t count() const { return gradients_.size(); }
 
-  /// Parameters, or other state, of rank 0 to all others.
+  /// Copies parameters, or other state, from rank 0 (or `root`) to all others.
   void broadcast(std::span<const TensorView> parameters, int root = 0);
   template <Element T>
   void broadcast(std::span<T> parameters, int root = 0) {
@@ -87,47 +87,48 @@ class DataParallel {
     broadcast(std::span<const TensorView>(one), root);
   }
 
-  /// Before a backward pass that is to be reduced as it goes on: the gradients will be the mean of `samples` samples.
-  /// 0: they are ignored, NaNs and all.
+  /// Called before a backward pass during which gradients are reduced: they will be the mean of `samples` samples. 0:
+  /// the gradients are ignored, even NaNs.
   void begin(std::int64_t samples);
-  /// The gradient is final: called once for each in a step, best in the reverse order of registration. Ignored without
-  /// begin(), so that a framework's hooks may call it in passes that accumulate, too.
+  /// The gradient is final. Called once per gradient in a step, best in the reverse order of registration. Ignored
+  /// without begin(), so that a framework's hooks may also call it in passes that accumulate.
   void ready(std::size_t index);
-  /// After a backward pass whose gradients are not yet to be reduced: they, the mean of `samples` samples, are added to
-  /// what was accumulated, and may be written over. The sum is kept in the gradients' type. The next reduce() has the
-  /// mean of all. Gradients reduced in place cost as much memory again, from the first call on. (Passes of equally many
-  /// samples that add to the gradients by themselves do without: divide each loss by their number, and tell reduce()
-  /// the samples of all.)
+  /// Called after a backward pass whose gradients are not to be reduced yet. The gradients, the mean of `samples`
+  /// samples, are added to the accumulated sum and may be overwritten. The sum has the gradients' type. The next
+  /// reduce() returns the mean over all. For gradients that are reduced in place, accumulation doubles the memory, from
+  /// the first call on. (Passes with equal numbers of samples that add to the gradients themselves do not need this:
+  /// divide each loss by the number of passes, and pass the samples of all to reduce().)
   void accumulate(std::int64_t samples);
-  /// Drops what was accumulated, on all ranks: as where their state is restored. Not between begin() and reduce().
+  /// Drops the accumulated sum, on all ranks; for when their state is restored. Not between begin() and reduce().
   void discard();
-  /// Waits until the gradients are the mean over all samples of all ranks. `samples` is what begin() was told, if it
-  /// was called. With an exception of options.signal nothing is done, and reduce() can be called again.
+  /// Waits until the gradients are the mean over all samples of all ranks. `samples` must equal the argument of
+  /// begin(), if that was called. If options.signal throws, nothing is done and reduce() can be called again.
   const ReducedGradients& reduce(std::int64_t samples);
-  /// Of the last reduce().
+  /// The result of the last reduce().
   const ReducedGradients& reduced() const { return reduced_; }
   bool signalled() const { return reduced_.signalled; }
 
-  /// Of all registered gradients as they are now; the same on all ranks after reduce(). Infinite or NaN if one is.
+  /// The norm of all registered gradients as they are now; equal on all ranks after reduce(). Infinite or NaN if an
+  /// element is.
   double norm() const;
-  /// Makes the norm of all gradients together `max_norm` where it is more (Pascanu et al., "On the difficulty of
-  /// training recurrent neural networks", ICML 2013). Returns the norm before. With an infinite or NaN norm nothing is
-  /// changed: the step is to be left out. `loss_scale`: the gradients are so many times too large, and stay it; the
-  /// norms are meant, and returned, without it.
+  /// Scales all gradients so that their global norm is at most `max_norm` (Pascanu et al., "On the difficulty of
+  /// training recurrent neural networks", ICML 2013). Returns the norm before. If it is infinite or NaN nothing is
+  /// changed, and the step should be skipped. `loss_scale`: the factor by which the gradients are too large, before and
+  /// after; `max_norm` and the result are without it.
   double clip_by_global_norm(double max_norm, double loss_scale = 1);
-  /// Divides all gradients by the loss scale. Small 16-bit gradients become zero by this, which is what the scale is
-  /// there to prevent: there let the optimiser divide, in float.
+  /// Divides all gradients by the loss scale. This turns small 16-bit gradients into zero, which the scale is meant to
+  /// prevent: for these let the optimiser divide, in float.
   void unscale(double loss_scale);
 
-  /// Goes on with the ranks of a new generation. What was begun or accumulated is dropped; collectives that are under
-  /// way are aborted.
+  /// Continues with the ranks of a new generation. Everything begun or accumulated is dropped; running collectives are
+  /// aborted.
   void rebind(Communicator communicator);
   const Communicator& communicator() const { return communicator_; }
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
 
  private:
-  /// What the communicator's thread and the caller's share.
+  /// Shared by the communicator's thread and the caller's.
   struct Flight {
     std::mutex mutex;
     std::condition_variable landed;
@@ -161,24 +162,24 @@ class DataParallel {
   std::vector<TensorView> gradients_;
   ReducedGradients reduced_;
 
-  // Of a generation, or until another gradient is registered:
+  // Valid for a generation, or until another gradient is registered:
   bool planned_ = false, agreed_ = false;
   std::vector<detail::GradientBucket> buckets_;
-  std::vector<std::shared_ptr<void>> memory_;  ///< by bucket; null of those in place, until they accumulate
+  std::vector<std::shared_ptr<void>> memory_;  ///< by bucket; null for in-place buckets, until they accumulate
   std::vector<std::size_t> bucket_of_;         ///< by gradient
-  double unit_ = 1;                            ///< a power of two: gradients are summed in samples over it
-  std::exception_ptr broken_;                  ///< what has ended this generation
+  double unit_ = 1;                            ///< a power of two: sums have the weights samples / unit_
+  std::exception_ptr broken_;                  ///< the error that has ended this generation
 
-  // Of a step:
-  std::mutex step_;  ///< ready() comes from any threads
+  // Valid for a step:
+  std::mutex step_;  ///< ready() may be called from any thread
   bool begun_ = false, accumulated_ = false;
-  double accumulated_unit_ = 1;                ///< what is accumulated is in samples over this power of two
-  std::int64_t samples_ = 0;                   ///< of the backward pass that is reduced
-  detail::GradientTail told_ = {};             ///< this rank's
+  double accumulated_unit_ = 1;                ///< the same for the accumulated sum
+  std::int64_t samples_ = 0;                   ///< of the backward pass that is being reduced
+  detail::GradientTail told_ = {};             ///< of this rank
   std::vector<bool> ready_;                    ///< by gradient
-  std::vector<std::size_t> awaited_;           ///< by bucket: gradients that are not ready
-  std::size_t next_ = 0;                       ///< bucket to be launched
-  mutable std::vector<GradientPiece> pieces_;  ///< of a call
+  std::vector<std::size_t> awaited_;           ///< by bucket: number of gradients that are not ready
+  std::size_t next_ = 0;                       ///< the next bucket to be reduced
+  mutable std::vector<GradientPiece> pieces_;  ///< of the current call
   Flight flight_;
 };
 

@@ -1,4 +1,4 @@
-// ElasticState: what the workers of a trial have in common, through any change of the group. Link hypertune::train.
+// ElasticState: the common state of the workers of a trial, kept across changes of the group. Link hypertune::train.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -28,14 +28,14 @@ namespace hypertune::inline v0 {
 struct ElasticOptions {
   CommunicatorOptions communicator = {};
   DataParallelOptions gradients = {};  ///< of ElasticState::gradients(); `signal` is ElasticState's own
-  /// Makes the communicator of a generation; empty: connect(), by where the ranks are.
+  /// Makes the communicator of a generation; empty: connect(), which goes by the places of the ranks.
   std::function<Communicator(const GroupPlace&, Rendezvous&, const CommunicatorOptions&)> connect = {};
 };
 
-/// The state of a training that several workers do together, and the group that they are. When a worker is lost, the
-/// others go back to the last commit, form a new group in the same processes, and go on; a worker that joins gets the
-/// state from those that are there. (After Elastic Horovod's State and run; here there is no restart of the user's
-/// function: run() calls a part of it again.)
+/// The state of a training by several workers, and their group. When a worker is lost, the others go back to the last
+/// commit, form a new group in the same processes, and continue. A worker that joins receives the state from the
+/// others. (After Elastic Horovod's State and run. Here the user's function is not restarted: run() repeats a part of
+/// it.)
 ///
 ///     ht::Training train(Config config, ht::Context& context) {
 ///       Network network(config);                       // data and model stay in memory through all changes
@@ -60,8 +60,8 @@ struct ElasticOptions {
 ///       }
 ///     }
 ///
-/// All workers register the same things in the same order, and make the same calls. What is registered outlives this
-/// object. Not thread-safe: of the trial's thread, as its Context is.
+/// All workers must register the same things in the same order, and make the same calls. Registered objects must
+/// outlive this object. Not thread-safe: used by the trial's thread, like its Context.
 class ElasticState {
  public:
   explicit ElasticState(Context& context, ElasticOptions options = {});
@@ -69,9 +69,9 @@ class ElasticState {
   ElasticState& operator=(const ElasticState&) = delete;
   ~ElasticState();
 
-  // ---- What is kept: before the first run().
+  // --- The state to be kept: registered before the first run().
 
-  /// Values whose number does not change (weights, momentum).
+  /// An array of fixed length (weights, momentum).
   template <Element T>
   ElasticState& keep(std::span<T> values) {
     return keep_bytes(std::as_writable_bytes(values));
@@ -80,14 +80,14 @@ class ElasticState {
   ElasticState& keep(std::vector<T>& values) {
     return keep(std::span<T>(values));
   }
-  /// A value that is copied byte by byte (a counter, the state of a generator of random numbers). Not what points at
-  /// other things: those would not be kept.
+  /// A value that is copied byte by byte (a counter, the state of a random number generator). Data behind pointers in
+  /// it would not be kept.
   template <class T>
     requires(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::ranges::view<T>)
   ElasticState& keep(T& value) {
     return keep_bytes(std::as_writable_bytes(std::span<T, 1>(&value, 1)));
   }
-  /// What has a state() that restore() takes (ElasticSampler, LossScaler …).
+  /// An object with state() and restore() for a trivially copyable state (ElasticSampler, LossScaler …).
   template <class T>
     requires(!std::is_trivially_copyable_v<T> && requires(T& object) { object.restore(object.state()); } &&
              std::is_trivially_copyable_v<std::remove_cvref_t<decltype(std::declval<T&>().state())>>)
@@ -105,7 +105,7 @@ class ElasticState {
           object.restore(state);
         });
   }
-  /// What has it as bytes (Accumulator).
+  /// An object with state() and restore() for a state as bytes (Accumulator).
   template <class T>
     requires(!std::is_trivially_copyable_v<T> &&
              requires(T& object, std::string_view bytes) {
@@ -115,49 +115,50 @@ class ElasticState {
   ElasticState& keep(T& object) {
     return keep([&object] { return object.state(); }, [&object](std::string_view bytes) { object.restore(bytes); });
   }
-  /// Anything, as bytes of any number.
+  /// Anything else, as bytes of any number.
   ElasticState& keep(std::function<std::string()> save, std::function<void(std::string_view)> load);
 
-  /// After the last keep(): the trial's checkpoints are what is kept, in place of Context::checkpoints(). Where there
-  /// is one to go on from, it is loaded now. Where too few workers are left, or the program is to end at once, the last
-  /// commit becomes a checkpoint: no more is lost than when a worker is.
+  /// Called after the last keep(): the trial's checkpoints contain the registered state; replaces
+  /// Context::checkpoints(). If the trial continues from a checkpoint, it is loaded now. If too few workers are left,
+  /// or the program is to end at once, the last commit becomes a checkpoint, so that no more is lost than with a
+  /// worker.
   void checkpoints();
 
-  // ---- Training.
+  // --- Training.
 
-  /// Calls `part()`, which trains and commits, until it has returned once: again from the last commit, in another
-  /// group, whenever that changes. What `part` has done when it returns is a commit, too. A worker that joins others
-  /// when they have just finished the part returns at once. Throws what `part` throws, but for a GroupError of a
-  /// collective, which is what run() is there for; a GroupError if the attempt is to end or the group goes on without
-  /// this worker. Not within `part`. Where there are several calls of run(), a worker that joins returns at once from
-  /// those before the one in which the others are: all that decides about which is called next is to be kept.
+  /// Calls `part()`, which trains and commits, until it has returned once. Whenever the group changes, it is called
+  /// again from the last commit, in the new group. The return of `part` is a commit, too. A worker that joins when the
+  /// others have just finished the part returns at once. Throws what `part` throws, except a GroupError of a
+  /// collective, which run() handles. Throws a GroupError if the attempt is to end or the group continues without this
+  /// worker. Must not be called within `part`. If there are several calls of run(), a worker that joins returns at once
+  /// from those before the one that the others are in: everything that decides which one is called next must be kept.
   void run(const std::function<void()>& part, const std::source_location& where = std::source_location::current());
 
-  /// Notes the state to go back to: a copy of all that is kept. The place at which workers come and go, so that what
-  /// is between two commits is lost, at most, when a worker is. Within run().
+  /// Saves the state to go back to: a copy of everything kept. Workers join and leave here, so that a lost worker costs
+  /// at most the work since the last commit. Must be called within run().
   void commit();
 
-  /// The gradients of all workers: rebound in each generation. What tells the workers to change their group travels
-  /// with them, so that a commit() after a reduce() costs no collective.
+  /// The gradients of all workers, rebound in each generation. The signal that the group is to change travels with
+  /// them, so that a commit() after a reduce() needs no collective.
   DataParallel& gradients();
 
-  /// Of the generation that trains; before the first run() of one worker that is alone.
+  /// Of the current generation; before the first run(), of this worker alone.
   Communicator& communicator() { return *communicator_; }
-  /// … before the first run() the place that the worker was started for.
+  /// Of the current generation; before the first run(), the place that the worker was started for.
   const GroupPlace& place() const { return place_; }
   int rank() const { return place_.rank; }
   int size() const { return place_.size(); }
-  /// How many generations this worker has trained in.
+  /// The number of generations that this worker has trained in.
   int generations() const { return generations_; }
 
-  /// Called after each change of the group, before the part goes on: to follow the number of workers (learning rate,
-  /// batch size), to print.
+  /// Adds a function that is called after each change of the group, before the part continues: for example to adapt
+  /// learning rate and batch size to the number of workers, or to print it.
   void on_change(std::function<void(const GroupPlace& before, const GroupPlace& after)> changed) {
     changed_.push_back(std::move(changed));
   }
 
  private:
-  struct Leave {};  // thrown by commit(): all leave the generation here
+  struct Leave {};  // thrown by commit(): all workers leave the generation here
   struct Kept {
     std::span<std::byte> bytes;
     std::function<std::string()> save;
@@ -184,28 +185,28 @@ class ElasticState {
   std::vector<Kept> kept_;
   std::optional<Communicator> communicator_;
   std::unique_ptr<DataParallel> gradients_;
-  bool asked_ = false;  // by the gradients, since the last commit
+  bool asked_ = false;  // signal was called by the gradients since the last commit
   GroupPlace place_ = {};
   bool joined_ = false;
   int generations_ = 0;
   std::vector<std::function<void(const GroupPlace&, const GroupPlace&)>> changed_;
 
-  // The last commit.
+  // The last commit:
   std::vector<std::byte> saved_, spare_;
   std::int64_t commits_ = 0;
   int steps_ = 0;        // of the Context
-  int part_ = 0;         // within which call of run(), by number_of()
-  bool at_end_ = false;  // … at its end
-  bool synced_ = false;  // it has what all have
+  int part_ = 0;         // which call of run() it was made in, by number_of()
+  bool at_end_ = false;  // … and whether at its end
+  bool synced_ = false;  // this worker has the common state
   bool running_ = false;
-  bool loaded_ = false;       // from a checkpoint, and not gone on since
-  bool checkpoints_ = false;  // they are its own
-  bool offered_ = false;      // the last commit, by a function that refers to this object
+  bool loaded_ = false;       // from a checkpoint, without training since
+  bool checkpoints_ = false;  // checkpoints() was called
+  bool offered_ = false;      // the last commit was passed to leave_behind(), by a function that refers to this object
 
-  std::vector<std::source_location> parts_;  // the calls of run(), in the order in which they came first
-  int here_ = 0;                             // which one this is
-  std::optional<int> ahead_;                 // the one in which the others are
-  std::set<int> skipped_;                    // on the way there
+  std::vector<std::source_location> parts_;  // the calls of run(), in the order of their first execution
+  int here_ = 0;                             // the index of the current one
+  std::optional<int> ahead_;                 // the index of the one that the others are in
+  std::set<int> skipped_;                    // those skipped on the way there
 };
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// The element types that collectives work on, the 16-bit floating-point ones included.
+// The element types of collectives, including the 16-bit floating-point ones.
 #pragma once
 
 #include <bit>
@@ -15,7 +15,7 @@ struct Half {
   Half() = default;
   explicit Half(float value);
   explicit operator float() const;
-  friend bool operator==(const Half&, const Half&) = default;  ///< of the bits: -0 is not 0
+  friend bool operator==(const Half&, const Half&) = default;  ///< compares bits: -0 is not 0
 };
 /// The upper half of a float: 8 bits of exponent, 7 of mantissa. Arithmetic is done in float.
 struct BFloat16 {
@@ -23,7 +23,7 @@ struct BFloat16 {
   BFloat16() = default;
   explicit BFloat16(float value);
   explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
-  friend bool operator==(const BFloat16&, const BFloat16&) = default;  ///< of the bits
+  friend bool operator==(const BFloat16&, const BFloat16&) = default;  ///< compares bits
 };
 
 enum class ElementType : std::uint8_t { float32, float64, float16, bfloat16, int32, int64, uint8 };
@@ -56,8 +56,8 @@ constexpr ElementType element_type = std::same_as<T, float>          ? ElementTy
                                                                      : ElementType::uint8;
 
 namespace detail {
-/// Where the sign bit of `chosen` is set, `a`, else `b`. In place of a condition, which compilers make a branch of: so
-/// all cases of a conversion are worked out, by vector instructions where many are converted.
+/// `a` if the sign bit of `chosen` is set, else `b`. Not a conditional expression, for which compilers generate a
+/// branch: this way all cases of a conversion are computed, by vector instructions in loops.
 constexpr std::uint32_t select(std::int32_t chosen, std::uint32_t a, std::uint32_t b) {
   const auto mask = static_cast<std::uint32_t>(chosen >> 31);
   return (a & mask) | (b & ~mask);
@@ -67,7 +67,7 @@ constexpr std::uint32_t select(std::int32_t chosen, std::uint32_t a, std::uint32
 inline BFloat16::BFloat16(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   const auto magnitude = static_cast<std::int32_t>(word & 0x7fffffffU);
-  const std::uint32_t nan = (word >> 16U) | 0x40U;                              // stays one
+  const std::uint32_t nan = (word >> 16U) | 0x40U;                              // remains a NaN
   const std::uint32_t number = (word + 0x7fffU + ((word >> 16U) & 1U)) >> 16U;  // to nearest, ties to even
   bits = static_cast<std::uint16_t>(detail::select(0x7f800000 - magnitude, nan, number));
 }
@@ -76,20 +76,20 @@ inline Half::Half(float value) {
   const auto word = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = word & 0x7fffffffU;
   const auto size = static_cast<std::int32_t>(magnitude);
-  // Below 2^-14, in units of 2^-24: those are the last bits of a float just above 0.5, whose addition rounds.
+  // Below 2^-14, in units of 2^-24: the last bits of a float just above 0.5; the addition does the rounding.
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3f000000U;
   const std::uint32_t normal = (magnitude - 0x38000000U + 0xfffU + ((magnitude >> 13U) & 1U)) >> 13U;  // ties to even
   const std::uint32_t nan = 0x7e00U | ((magnitude >> 13U) & 0x3ffU);
   std::uint32_t result = detail::select(size - 0x38800000, subnormal, normal);
-  result = detail::select(0x477fefff - size, 0x7c00U, result);  // rounds to more than 65504
+  result = detail::select(0x477fefff - size, 0x7c00U, result);  // above 65504 after rounding
   result = detail::select(0x7f800000 - size, nan, result);
   bits = static_cast<std::uint16_t>(result | ((word >> 16U) & 0x8000U));
 }
 inline Half::operator float() const {
-  const std::uint32_t magnitude = (bits & 0x7fffU) << 13U;  // exponent and mantissa where a float has them
+  const std::uint32_t magnitude = (bits & 0x7fffU) << 13U;  // exponent and mantissa at their places in a float
   const auto size = static_cast<std::int32_t>(magnitude);
   const std::uint32_t normal = magnitude + 0x38000000U;
-  // Without an exponent: the mantissa as that of 2^-14, less 2^-14.
+  // Without an exponent: the mantissa with the exponent of 2^-14, minus 2^-14.
   const auto subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude + 0x38800000U) - 0x1p-14F);
   std::uint32_t result = detail::select(size - 0x00800000, subnormal, normal);
   result = detail::select(0x0f7fffff - size, magnitude | 0x7f800000U, result);  // infinity, NaN

@@ -1,4 +1,4 @@
-// Collectives among processes and hosts over TCP, carried by Gloo. Link hypertune::train.
+// Collectives among processes and hosts over TCP, by Gloo. Link hypertune::train.
 #pragma once
 
 #include <hypertune/train/communicator.hpp>
@@ -9,13 +9,14 @@ namespace hypertune::inline v0 {
 /// Whether hypertune::train was built with Gloo.
 bool has_gloo();
 
-/// The communicator of one rank; all ranks call this with their own place and a Rendezvous they have in common. On one
-/// host over 127.0.0.1; else over this host's address in `place.network`, Error of kind `usage` where none is named or
-/// this host has none in it. Ranks that do not come within the timeout, or end meanwhile, are named by a GroupError.
+/// The communicator of one rank. All ranks call this with their own places and a common Rendezvous. On one host it uses
+/// 127.0.0.1, else this host's address in `place.network`; Error of kind `usage` if no network is given or this host
+/// has no address in it. Throws a GroupError that names the ranks that do not call it within the timeout, or end
+/// meanwhile.
 ///
-/// A rank that ends, or is killed, is known to the others within milliseconds, whatever they do; one that hangs when a
-/// collective has waited for `timeout`. Connections are Gloo's: neither encrypted nor authenticated, so that the
-/// network should be one where all may speak to all.
+/// The other ranks notice within milliseconds if a rank ends or is killed, whatever they do; if a rank hangs, when a
+/// collective has waited for `timeout`. The connections are Gloo's, neither encrypted nor authenticated: use a network
+/// in which all hosts trust each other.
 Communicator connect_gloo(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options = {});
 
 }  // namespace hypertune::inline v0

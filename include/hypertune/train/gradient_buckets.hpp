@@ -1,4 +1,4 @@
-// How gradients are put together for their reduction, and what travels with them.
+// How gradients are grouped for their reduction, and the data that travels with them.
 #pragma once
 
 #include <hypertune/train/element.hpp>
@@ -16,7 +16,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Gradients that one collective reduces: copied side by side, or a large one alone where it is.
+/// Gradients that one collective reduces: copied into contiguous memory, or a large one alone in place.
 struct GradientBucket {
   struct Piece {
     std::size_t gradient = 0;  ///< its index
@@ -28,11 +28,11 @@ struct GradientBucket {
   std::size_t count = 0;  ///< elements, without the tail
 };
 
-/// Buckets in the order in which they are reduced: that of the backward pass, which makes the last gradients first (Li
-/// et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020). A bucket has one
-/// element type, and is closed before it would become larger than its limit; the first one of each type has a limit of
-/// its own. The last one is never in place: it has room for the tail. If all are in place, one of no gradients comes
-/// last. A function of its arguments alone, so that all ranks have the same.
+/// The buckets in the order in which they are reduced. That is the order of the backward pass, which computes the last
+/// gradients first (Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020). A
+/// bucket has one element type, and is closed before it would exceed its limit; the first bucket of each type has a
+/// limit of its own. The last bucket is never in place, as it has room for the tail; if all others are in place, it has
+/// no gradients. Depends on the arguments alone, so that all ranks get the same.
 inline std::vector<GradientBucket> gradient_buckets(const std::vector<TensorView>& gradients, std::size_t first_bytes,
                                                     std::size_t bytes, std::size_t in_place_bytes) {
   std::vector<GradientBucket> buckets;
@@ -59,7 +59,7 @@ inline std::vector<GradientBucket> gradient_buckets(const std::vector<TensorView
     of.bucket->count += gradient.count;
     if (of.bucket->count * size_of(gradient.type) >= limit) close(of);
   }
-  // What is still open is ready when its last piece is: the one with the earliest gradient comes last.
+  // An open bucket is ready when its last piece is, so the one with the earliest gradient comes last.
   std::vector<Open*> rest;
   for (Open& of : open)
     if (of.bucket) rest.push_back(&of);
@@ -75,19 +75,20 @@ inline std::vector<GradientBucket> gradient_buckets(const std::vector<TensorView
   return buckets;
 }
 
-/// What a rank tells all others with its last bucket.
+/// The data that a rank sends to all others with its last bucket.
 struct GradientTail {
   std::int64_t samples = 0;
-  double squares = 0;       ///< of each part its samples times its squared norm, added up
-  std::uint32_t parts = 0;  ///< gradients of samples that it has added up
+  double squares = 0;       ///< sum over its parts of samples times squared norm
+  std::uint32_t parts = 0;  ///< number of parts: gradients that it has accumulated
   bool signal = false;
 
   static constexpr std::size_t length = 8 + 8 + 4 + 1;
 };
 
-/// The tails are elements of the bucket's type behind its gradients: each rank has a place for its own, one byte an
-/// element, and zeros in the others'. The sum over all ranks is then what each has put there, and exact: all element
-/// types, BFloat16's 8 bits included, hold 0 ... 255. What is encoded are the elements' bytes.
+/// The tails are elements of the bucket's type after its gradients. Each rank writes its own tail, one byte per
+/// element, and zeros in the places of the others, so that the sum over all ranks has all tails. The sum is exact: all
+/// element types, even BFloat16 with its 8 bits, can represent 0 ... 255. The encoded result is the bytes of these
+/// elements.
 inline std::size_t tail_elements(int size) { return GradientTail::length * static_cast<std::size_t>(size); }
 
 inline std::vector<std::byte> encoded_tail(const GradientTail& tail, int rank, int size, ElementType type) {
@@ -112,7 +113,7 @@ inline std::vector<std::byte> encoded_tail(const GradientTail& tail, int rank, i
   return elements;
 }
 
-/// By rank.
+/// The tails by rank.
 inline std::vector<GradientTail> decoded_tails(std::span<const std::byte> elements, int size, ElementType type) {
   std::vector<GradientTail> tails(static_cast<std::size_t>(size));
   const std::byte* at = elements.data();

@@ -1,4 +1,4 @@
-// GradientMemory: the little arithmetic that DataParallel does on gradients, where they are.
+// GradientMemory: the arithmetic that DataParallel does on gradients, in the memory where they are.
 #pragma once
 
 #include <hypertune/train/element.hpp>
@@ -14,12 +14,12 @@
 
 namespace hypertune::inline v0 {
 
-/// What gradients are made of.
+/// The element types of gradients.
 template <class T>
 concept FloatElement =
     std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, Half> || std::same_as<T, BFloat16>;
 
-/// Elements of somebody else's memory, their type known at run time.
+/// A view of elements whose type is known at run time. Does not own them.
 struct TensorView {
   void* data = nullptr;
   std::size_t count = 0;
@@ -28,12 +28,12 @@ struct TensorView {
   TensorView() = default;
   TensorView(void* first, std::size_t elements, ElementType of) : data(first), count(elements), type(of) {}
   template <Element T, std::size_t N>
-  TensorView(std::span<T, N> elements)  // NOLINT(google-explicit-constructor): a span is one
+  TensorView(std::span<T, N> elements)  // implicit like a span
       : TensorView(elements.data(), elements.size(), element_type<T>) {}
   std::size_t bytes() const { return count * size_of(type); }
 };
 
-/// What one call of a GradientMemory does to one of many gradients.
+/// The pointers of one gradient in a call of GradientMemory.
 struct GradientPiece {
   void* to = nullptr;
   const void* from = nullptr;
@@ -41,30 +41,31 @@ struct GradientPiece {
   std::size_t count = 0;
 };
 
-/// The memory that gradients are in. A class with virtual functions, as a program chooses its device when it runs.
-/// Called by one thread at a time. Of floating-point types only. What is computed in each call is rounded once to the
-/// type (to 16 bits by way of float) and does not depend on the alignment, so that all ranks come to the same bits.
+/// The memory that gradients are in. A class with virtual functions, as a program chooses its device at run time.
+/// Called by one thread at a time. For floating-point types only. Each call rounds its results once to the type (to 16
+/// bits by way of float), independent of the alignment, so that all ranks get the same bits.
 class GradientMemory {
  public:
   virtual ~GradientMemory() = default;
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
-  /// to = factor * from + plus, element by element. `from` may be null (zeros), and so may `plus`; either may be `to`.
+  /// to = factor * from + plus, element by element. `from` and `plus` may be null (zeros); either may equal `to`.
   virtual void combine(std::span<const GradientPiece> pieces, double factor, ElementType type) = 0;
-  /// to = from / divisor; `to` may be `from`. The squares of the results go into the sum of squares.
+  /// to = from / divisor; `to` may equal `from`. Adds the squares of the results to the sum of squares.
   virtual void divide(std::span<const GradientPiece> pieces, double divisor, ElementType type) = 0;
-  /// So do the squares of what is in `from`.
+  /// Adds the squares of `from` to the sum of squares.
   virtual void add_squares(std::span<const GradientPiece> pieces, ElementType type) = 0;
-  /// The sum of squares of all calls since the last time, which begins anew: added in double, in an order that is a
-  /// function of the calls and counts alone. Infinite or NaN if one of them is. A device is waited for here only.
+  /// Returns the sum of squares since the last call, and resets it. It is added in double, in an order that depends
+  /// only on the calls and counts. Infinite or NaN if an element is. The only function besides download() that waits
+  /// for a device.
   virtual double take_squares() = 0;
-  /// Bytes to and from the processor's memory, which may be used again when the call returns.
+  /// Copies bytes to and from host memory, which may be reused when the call returns.
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
-  /// What goes as `after` with each collective on this memory: the stream that the calls above put their work on.
+  /// Passed as `after` with each collective on this memory: the stream to which the calls above add their work.
   virtual void* stream() { return nullptr; }
 };
 
-/// The processor's own memory.
+/// Gradients in host memory.
 class HostGradientMemory final : public GradientMemory {
  public:
   std::shared_ptr<void> allocate(std::size_t bytes) override {
@@ -116,7 +117,7 @@ class HostGradientMemory final : public GradientMemory {
     const T* in = static_cast<const T*>(piece.from);
     if (std::is_same_v<T, double>)
       return squares(piece.count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) / divisor)); });
-    // A product in double, rounded to the shorter type: as good as the quotient, and several times faster.
+    // For the shorter types, a product in double that is rounded is as exact as the quotient, and several times faster.
     const double factor = 1 / divisor;
     return squares(piece.count, [&](std::size_t i) { return wide(out[i] = narrow<T>(wide(in[i]) * factor)); });
   }
@@ -145,7 +146,7 @@ class HostGradientMemory final : public GradientMemory {
       }
     for (std::size_t i = 0; i < count; ++i) out[i] = narrow<T>(wide(in[i]) * factor);
   }
-  /// Eight sums side by side, which the compiler may keep in vectors without another result.
+  /// Eight partial sums, which the compiler can vectorise without changing the result.
   static double squares(std::size_t count, const auto& value) {
     std::array<double, 8> sums = {};
     const std::size_t rest = count % sums.size(), whole = count - rest;

@@ -1,4 +1,4 @@
-// GradientNoise: how much of a gradient is noise, and so what a larger batch is good for.
+// GradientNoise: estimates the noise of gradients, which tells what a larger batch gains.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -11,26 +11,27 @@
 namespace hypertune::inline v0 {
 
 struct GradientNoiseOptions {
-  double smoothing = 0.99;  ///< in [0, 1): weight of what was known against one more step
+  double smoothing = 0.99;  ///< in [0, 1): the weight of earlier steps against one new step
 };
 
 /// Estimates the gradient noise scale (McCandlish et al., "An Empirical Model of Large-Batch Training", 2018) from what
 /// DataParallel with options.measure_noise returns: the squared norms of the parts' gradients, and of their mean.
 ///
-/// A mean of n samples has the expected squared norm G + S/n, with G that of the true gradient and S the trace of the
-/// samples' covariance. So R parts of N samples together, their squared norms weighted by samples, have the mean
-/// G + S*R/N, and the mean of all has G + S/N: two equations, whatever the parts' sizes are. Their estimates of G and S
-/// are unbiased and noisy; both are smoothed, corrected for beginning with nothing, and only then divided.
+/// A mean of n samples has the expected squared norm G + S/n, where G is the squared norm of the true gradient and S
+/// the trace of the samples' covariance. So the squared norms of R parts with N samples in total, weighted by samples,
+/// have the mean G + S*R/N, and the mean of all has G + S/N: two equations, for parts of any sizes. The resulting
+/// estimates of G and S are unbiased and noisy. Both are smoothed, corrected for the start at zero, and only then
+/// divided.
 ///
-/// One part says nothing: a single worker accumulates over two passes or more. The same on all ranks without a
-/// collective; the state is committed with the model. Not thread-safe.
+/// A single part gives no information: a single worker has to accumulate over two passes or more. Equal on all ranks
+/// without a collective; the state is committed with the model. Not thread-safe.
 class GradientNoise {
  public:
   /// Trivially copyable.
   struct State {
     double square = 0;    ///< smoothed G
     double variance = 0;  ///< smoothed S
-    double weight = 0;    ///< of what was seen in both
+    double weight = 0;    ///< total weight of the steps in both
     friend bool operator==(const State&, const State&) = default;
   };
 
@@ -39,8 +40,8 @@ class GradientNoise {
       fail(Errc::usage, "a smoothing of {} is not in [0, 1)", options.smoothing);
   }
 
-  /// Takes in a step; `loss_scale` is what its gradients are too large by. False, with nothing changed, for one that
-  /// says nothing: of less than two parts, not finite, or not measured.
+  /// Adds a step. `loss_scale`: the factor by which its gradients are too large. Returns false and changes nothing if
+  /// the step gives no information: fewer than two parts, not finite, or not measured.
   bool add(const ReducedGradients& step, double loss_scale = 1) {
     const double all = step.square / (loss_scale * loss_scale), parts = step.part_squares / (loss_scale * loss_scale);
     if (step.parts < 2 || !std::isfinite(all) || !std::isfinite(parts) || !(parts > 0)) return false;
@@ -54,17 +55,18 @@ class GradientNoise {
   }
 
   bool known() const { return state_.weight > 0; }
-  /// Estimates, 0 if they come out negative, or nothing is known.
+  /// The estimates of G and S; 0 if they are negative or nothing is known.
   double square() const { return known() ? std::max(state_.square / state_.weight, 0.0) : 0; }
   double variance() const { return known() ? std::max(state_.variance / state_.weight, 0.0) : 0; }
-  /// S/G in samples: the batch where noise and gradient are equally large. Below it a batch twice as large saves nearly
-  /// half of the steps, well above it nearly none. Infinite if G is 0; NaN if nothing is known.
+  /// S/G in samples: the batch size at which noise and gradient are equally large. For smaller batches, doubling the
+  /// batch saves nearly half of the steps; for much larger ones almost none. Infinite if G is 0; NaN if nothing is
+  /// known.
   double scale() const { return known() ? variance() / square() : std::numeric_limits<double>::quiet_NaN(); }
 
   /// AdaScale's gain (Johnson et al., "AdaScale SGD: A User-Friendly Algorithm for Distributed Training", ICML 2020):
-  /// as many steps of `base_batch` a step of `batch` samples is worth, between 1 and batch / base_batch for larger
-  /// ones. The learning rate is multiplied by it, and a schedule counts gains in place of steps. 1 if nothing is known.
-  /// Error of kind `usage` for batches that are not positive.
+  /// the number of steps of `base_batch` that a step of `batch` samples is worth, between 1 and batch / base_batch for
+  /// larger batches. The learning rate is multiplied by it, and a schedule counts gains instead of steps. 1 if nothing
+  /// is known. Error of kind `usage` for batches that are not positive.
   double gain(double base_batch, double batch) const {
     if (!(base_batch > 0) || !(batch > 0))
       fail(Errc::usage, "the gain of a batch of {} over one of {}", batch, base_batch);

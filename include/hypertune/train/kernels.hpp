@@ -1,9 +1,9 @@
-// The arithmetic of a small network, for the CPU and for GPUs: each is what is done for one index, so that a loop or a
-// kernel's grid goes over them. Plain C++, for nvcc's front end too. `T`: float, or a 16-bit type that converts
+// The arithmetic of a small network, for CPUs and GPUs. Each struct does the work of one index; a loop or a kernel's
+// grid runs over the indices. Plain C++, for nvcc's front end too. `T`: float, or a 16-bit type that converts
 // explicitly from and to float (Half, CUDA's __half); sums are in float.
 //
-// Images are [channel][image][y][x]: a convolution is then one product of matrices, weights [filters][channels * k * k]
-// with Im2Col's columns [channels * k * k][images * y * x], and a dense layer is a convolution whose window is the
+// Images are [channel][image][y][x]. A convolution is then one matrix product: weights [filters][channels * k * k]
+// times Im2Col's columns [channels * k * k][images * y * x]. A dense layer is a convolution whose window is the whole
 // image.
 #pragma once
 
@@ -19,8 +19,8 @@
 
 namespace hypertune::inline v0::kernels {
 
-/// What a convolution reads and writes: `channels` of `images` of height x width, a square window that moves by one,
-/// and so many zeros around.
+/// The geometry of a convolution: `channels` of `images` of height x width, and a square window that moves by one, with
+/// `padding` zeros around the image.
 struct Window {
   std::size_t channels = 1, images = 1, height = 1, width = 1, side = 3, padding = 1;
   HYPERTUNE_HD std::size_t out_height() const { return height + 2 * padding + 1 - side; }
@@ -30,7 +30,7 @@ struct Window {
   HYPERTUNE_HD std::size_t pixels() const { return channels * images * height * width; }
 };
 
-/// Index: of the columns' elements, rows() * columns().
+/// Index: the elements of the columns, rows() * columns().
 template <class T>
 struct Im2Col {
   Window window;
@@ -50,8 +50,8 @@ struct Im2Col {
   }
 };
 
-/// The gradient of the image out of that of its columns. Index: of the pixels. Each gathers what is its own, so that
-/// the sum has one order.
+/// The gradient of the image from that of its columns. Index: the pixels. Each pixel gathers its own sum, so that the
+/// order of additions is fixed.
 template <class T>
 struct Col2Im {
   Window window;
@@ -74,7 +74,7 @@ struct Col2Im {
   }
 };
 
-/// Adds a bias to each row and takes the positive part, if `relu`. Index: of the elements.
+/// Adds a bias to each row and, if `relu`, takes the positive part. Index: the elements.
 template <class T>
 struct BiasRelu {
   T* values;
@@ -86,7 +86,7 @@ struct BiasRelu {
     values[i] = T(relu && !(value > 0) ? 0.0F : value);
   }
 };
-/// The gradient before the ReLU, in place. Index: of the elements.
+/// The gradient before the ReLU, in place. Index: the elements.
 template <class T>
 struct ReluBack {
   const T* values;  ///< after the ReLU
@@ -95,8 +95,8 @@ struct ReluBack {
     if (!(static_cast<float>(values[i]) > 0)) gradient[i] = T(0.0F);
   }
 };
-/// The gradient of the biases is the sum of each row: at first each part of a row, whose elements stand `parts` apart,
-/// so that neighbours read neighbours. Index: of the sums, rows * parts.
+/// The gradient of the biases is the sum of each row. First step: partial sums of elements that are `parts` apart, so
+/// that neighbouring threads read neighbouring elements. Index: the sums, rows * parts.
 template <class T>
 struct RowPartSums {
   const T* values;
@@ -109,10 +109,10 @@ struct RowPartSums {
     sums[i] = sum;
   }
 };
-/// Then those parts. Index: of the rows.
+/// Second step: the sum of the parts. Index: the rows.
 struct RowSums {
   const float* parts;
-  std::size_t count;  ///< of the parts of a row
+  std::size_t count;  ///< number of parts in a row
   float* sums;
   HYPERTUNE_HD void operator()(std::size_t row) const {
     float sum = 0;
@@ -121,13 +121,13 @@ struct RowSums {
   }
 };
 
-/// The greatest of each side x side pixels; the image is a multiple of that. Index: of the output's elements.
+/// The maximum of each side x side block; the image's sides are multiples of `side`. Index: the output's elements.
 template <class T>
 struct MaxPool {
   std::size_t height, width, side;  ///< of the input
   const T* in;
   T* out;
-  std::uint8_t* chosen;  ///< which of the side * side it was
+  std::uint8_t* chosen;  ///< index of the maximum within the block
   HYPERTUNE_HD void operator()(std::size_t i) const {
     const T* corner = in + first(i, height, width, side);
     std::size_t best = 0;
@@ -144,7 +144,7 @@ struct MaxPool {
     return (plane * height + y * side) * width + x * side;
   }
 };
-/// Index: of the output's elements. Writes all of the input's gradient.
+/// Index: the output's elements. Writes the whole gradient of the input.
 template <class T>
 struct MaxPoolBack {
   std::size_t height, width, side;
@@ -158,14 +158,14 @@ struct MaxPoolBack {
   }
 };
 
-/// Softmax and cross-entropy of `classes` rows of logits. Index: of the images. In place: the gradient of scale times
-/// the mean loss; `scale` is that of the loss scaling, 1 for none.
+/// Softmax and cross-entropy of `classes` rows of logits. Index: the images. Replaces the logits by the gradient of
+/// `scale` times the mean loss; `scale` is the loss scale, 1 for none.
 template <class T>
 struct SoftmaxCrossEntropy {
   std::size_t classes, images;
   const std::int32_t* labels;
   float scale;
-  T* logits;    ///< in; out: the gradient
+  T* logits;    ///< input; output: the gradient
   float* loss;  ///< of each image
   std::int32_t* predicted;
   HYPERTUNE_HD void operator()(std::size_t n) const {
@@ -185,7 +185,7 @@ struct SoftmaxCrossEntropy {
   HYPERTUNE_HD float at(std::size_t c, std::size_t n) const { return static_cast<float>(logits[c * images + n]); }
 };
 
-/// SGD with momentum and decoupled weight decay. Index: of the parameters.
+/// SGD with momentum and decoupled weight decay. Index: the parameters.
 struct MomentumSgd {
   float* parameters;
   float* velocity;
@@ -197,18 +197,18 @@ struct MomentumSgd {
   }
 };
 
-/// Takes a loss scale off the gradient, and sets *infinite where it is not finite. Index: of the parameters.
+/// Divides the gradient by a loss scale, and sets *infinite if an element is not finite. Index: the parameters.
 struct Unscale {
   float* gradient;
   float factor;  ///< 1 / scale
   std::int32_t* infinite;
   HYPERTUNE_HD void operator()(std::size_t i) const {
     gradient[i] *= factor;
-    if (!(gradient[i] - gradient[i] == 0)) *infinite = 1;  // all that write it write the same
+    if (!(gradient[i] - gradient[i] == 0)) *infinite = 1;  // all threads that write it write the same value
   }
 };
 
-/// Partial sums of squares, for a global norm: the square root of their sum. Index: of the parts.
+/// Partial sums of squares, for a global norm (the square root of their sum). Index: the parts.
 struct SquareSums {
   const float* values;
   std::size_t count, parts;
@@ -219,8 +219,8 @@ struct SquareSums {
     sums[part] = sum;
   }
 };
-/// What a gradient's element is while it is computed with, and back: rounded once, to a 16-bit type by way of float.
-/// `T`: float, double, or a 16-bit type.
+/// Converts a gradient's element for computations, and back. Rounds once, to 16-bit types by way of float. `T`: float,
+/// double, or a 16-bit type.
 template <class T>
 struct Wide {
   HYPERTUNE_HD static double of(T value) { return static_cast<double>(static_cast<float>(value)); }
@@ -236,7 +236,7 @@ struct Wide<double> {
   HYPERTUNE_HD static double of(double value) { return value; }
   HYPERTUNE_HD static double narrow(double value) { return value; }
 };
-/// to = factor * from + plus. Either of `from` and `plus` may be null, and either may be `to`. Index: of the elements.
+/// to = factor * from + plus. `from` and `plus` may be null; either may equal `to`. Index: the elements.
 template <class T>
 struct Combine {
   T* to;
@@ -251,9 +251,8 @@ struct Combine {
                                               : Wide<T>::of(from[i]) * factor + Wide<T>::of(plus[i]));
   }
 };
-/// to = from / divisor (where `to` is not null); the squares of what comes out are added to partial sums. Shorter types
-/// than double are multiplied by the reciprocal, as on the CPU: as good as the quotient, and quicker. Index: of the
-/// parts.
+/// to = from / divisor (if `to` is not null); adds the squares of the results to partial sums. Types shorter than
+/// double are multiplied by the reciprocal, as on the CPU: as exact as the quotient, and faster. Index: the parts.
 template <class T>
 struct DivideAndSquare {
   T* to;
@@ -264,7 +263,7 @@ struct DivideAndSquare {
   HYPERTUNE_HD void operator()(std::size_t part) const {
     const double factor = 1 / divisor;
     double sum = sums[part];
-    for (std::size_t i = part; i < count; i += parts) {  // neighbours read neighbours
+    for (std::size_t i = part; i < count; i += parts) {  // neighbouring threads read neighbouring elements
       T value = from[i];
       if (to != nullptr)
         to[i] = value =
@@ -274,7 +273,7 @@ struct DivideAndSquare {
     sums[part] = sum;
   }
 };
-/// Sums of what stands `parts` apart. Index: of the parts.
+/// Sums of elements that are `parts` apart. Index: the parts.
 struct FoldSums {
   const double* from;
   std::size_t count, parts;
@@ -285,13 +284,13 @@ struct FoldSums {
     to[part] = sum;
   }
 };
-/// Index: of the values.
+/// Index: the values.
 struct Multiply {
   float* values;
   float factor;
   HYPERTUNE_HD void operator()(std::size_t i) const { values[i] *= factor; }
 };
-/// Index: of the values.
+/// Index: the values.
 template <class From, class To>
 struct Convert {
   const From* from;

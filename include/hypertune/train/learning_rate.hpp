@@ -1,4 +1,4 @@
-// LearningRate: how a learning rate follows the batch as workers come and go.
+// LearningRate: adapts a learning rate to the batch size as workers come and go.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -9,9 +9,9 @@
 
 namespace hypertune::inline v0 {
 
-/// By what a learning rate is multiplied where the global batch is k times as large as the one it was chosen for.
+/// The factor for the learning rate if the global batch is k times as large as the one that the rate was chosen for.
 enum class BatchRule : std::uint8_t {
-  none,         ///< 1: the global batch is fixed, or the optimiser does not mind
+  none,         ///< 1: for a fixed global batch, or an optimiser that does not depend on it
   linear,       ///< k: SGD (Goyal et al., "Accurate, Large Minibatch SGD", 2017), up to some batch only
   square_root,  ///< sqrt(k): keeps the variance of the steps (Krizhevsky, "One weird trick for parallelizing
                 ///< convolutional neural networks", 2014), and the usual choice with Adam
@@ -31,38 +31,38 @@ inline double batch_factor(BatchRule rule, double base_batch, double batch) {
 }
 
 struct LearningRateOptions {
-  double rate = 0.1;  ///< > 0: the one that is right for `batch`
-  double batch = 1;   ///< > 0: samples of a step of all workers together; or workers, if that is what at() is given
+  double rate = 0.1;  ///< > 0: the right rate for `batch`
+  double batch = 1;   ///< > 0: samples per step over all workers; or workers, if at() is given those
   BatchRule rule = BatchRule::linear;
-  double warmup = 5;  ///< >= 0: how long a growing rate takes, in the unit of at()'s progress; epochs, as a rule
+  double warmup = 5;  ///< >= 0: duration of an increase of the rate, in the unit of at()'s progress; usually epochs
 };
 
-/// A learning rate that follows the global batch. Where the batch grows, and at the beginning, the rate comes to its
-/// new value linearly over `warmup`: Goyal et al.'s gradual warmup, which begins with the rate of the base batch, and
-/// which Lin et al. ("Dynamic Mini-batch SGD for Elastic Distributed Training", 2019) found elastic training to need
-/// after each change, too, as the momentum is still that of the other batch. Where the batch shrinks, the rate follows
-/// at once, as the steps become noisier at once.
+/// A learning rate that follows the global batch. When the batch grows, and at the start, the rate increases linearly
+/// to its new value over `warmup`. This is Goyal et al.'s gradual warmup, which starts with the rate of the base batch.
+/// Lin et al. ("Dynamic Mini-batch SGD for Elastic Distributed Training", 2019) found that elastic training needs it
+/// after each change, too, because the momentum still belongs to the old batch. When the batch shrinks, the rate
+/// follows at once, as the steps become noisier at once.
 ///
-/// The state is the same on all ranks if they make the same calls; it is committed with the model. What else changes
-/// the rate, as decay, multiplies what at() returns. Not thread-safe.
+/// The state is equal on all ranks if they make the same calls; it is committed with the model. Other changes of the
+/// rate, such as decay, multiply the result of at(). Not thread-safe.
 class LearningRate {
  public:
-  /// Trivially copyable. Factors by which the base rate is multiplied.
+  /// Trivially copyable. `from` and `to` are factors for the base rate.
   struct State {
     double from = 1, to = 1;
-    double since = 0;  ///< progress at which the factor began to go from one to the other
+    double since = 0;  ///< progress at which the factor began to change
     friend bool operator==(const State&, const State&) = default;
   };
 
-  /// Error of kind `usage` for options out of their ranges.
+  /// Error of kind `usage` for options out of range.
   explicit LearningRate(const LearningRateOptions& options) : options_(options) {
     batch_factor(options.rule, options.batch, 1);
     if (!(options.rate > 0) || !(options.warmup >= 0))
       fail(Errc::usage, "a learning rate of {} with a warmup of {}", options.rate, options.warmup);
   }
 
-  /// The rate for a step. `batch`: of all workers together, as it is meant to be; not the shorter one at the end of an
-  /// epoch. `progress`: since the beginning of the training, never less than before but for a restored state.
+  /// The rate for a step. `batch`: the intended batch over all workers, not the shorter one at the end of an epoch.
+  /// `progress`: since the start of training; never less than before, except after restore().
   double at(double batch, double progress) {
     const double target = batch_factor(options_.rule, options_.batch, batch);
     if (target != state_.to) {

@@ -10,27 +10,27 @@ struct LossScalerOptions {
   double initial = 65536;          ///< 2^16
   double growth = 2;               ///< > 1: the factor after `interval` good steps
   double backoff = 0.5;            ///< in (0, 1): the factor after a step that overflowed
-  std::uint32_t interval = 2000;   ///< >= 1: good steps in a row until the scale grows
+  std::uint32_t interval = 2000;   ///< >= 1: number of successive good steps after which the scale grows
   double min = 1, max = 16777216;  ///< bounds of the scale, 0 < min <= initial <= max; 2^24
 };
 
-/// What LossScaler does once its options are checked; for code that nvcc compiles, where errors' header does not.
+/// LossScaler without the checks of its options; for code compiled by nvcc, which cannot include the header of errors.
 class LossScale {
  public:
-  /// Trivially copyable, the same on all ranks.
+  /// Trivially copyable, equal on all ranks.
   struct State {
     double scale = 0;
-    std::uint32_t good = 0;  ///< steps since the scale changed, or since one overflowed
+    std::uint32_t good = 0;  ///< steps since the scale changed or a step overflowed
     friend bool operator==(const State&, const State&) = default;
   };
 
-  /// Options within their ranges.
+  /// The options must be within their ranges.
   explicit LossScale(const LossScalerOptions& options = {}) : options_(options), state_{options.initial, 0} {}
 
   double scale() const { return state_.scale; }
 
-  /// After a step's gradients were reduced: whether they were finite. Returns that, which is whether the step is to be
-  /// taken; scale() is of the next step then.
+  /// Called after a step's gradients were reduced. `finite`: whether they were finite. Returns it: whether to take the
+  /// step. After that, scale() is the one of the next step.
   bool update(bool finite) {
     if (!finite)
       state_ = {std::max(state_.scale * options_.backoff, options_.min), 0};
@@ -41,7 +41,7 @@ class LossScale {
 
   const LossScalerOptions& options() const { return options_; }
   const State& state() const { return state_; }
-  /// Whether the state's scale is within the bounds; if not, nothing is changed.
+  /// Returns whether the state's scale is within the bounds. If not, nothing is changed.
   bool restore(const State& state) {
     if (!(state.scale >= options_.min && state.scale <= options_.max)) return false;
     state_ = state;

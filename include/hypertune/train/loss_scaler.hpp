@@ -1,4 +1,4 @@
-// LossScaler: by what a loss is multiplied so that 16-bit gradients do not become zero.
+// LossScaler: the factor for a loss that keeps 16-bit gradients from becoming zero.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -8,21 +8,21 @@
 
 namespace hypertune::inline v0 {
 
-/// Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018): the loss is multiplied by
-/// scale(), and so are the gradients; where one overflows, the step is left out and the scale becomes smaller; after
-/// many good steps it becomes larger.
+/// Dynamic loss scaling (Micikevicius et al., "Mixed Precision Training", ICLR 2018). The loss is multiplied by
+/// scale(), and so are the gradients. If one overflows, the step is skipped and the scale is reduced; after many good
+/// steps it is increased.
 ///
 ///     backward(loss * scaler.scale());
 ///     if (scaler.update(gradients.reduce(samples).finite())) optimiser.step(1 / scale used);
 ///
-/// The mean of all gradients is the same on all ranks, so all leave out the same steps, and scales stay the same
-/// without a collective. With powers of two as factors, scaling changes no bit of what does not overflow. Its state is
+/// The mean of all gradients is equal on all ranks, so that all skip the same steps and have the same scales without a
+/// collective. With powers of two as factors, scaling changes no bit of values that do not overflow. The state is
 /// committed with the model. Not thread-safe.
 class LossScaler {
  public:
   using State = LossScale::State;
 
-  /// Error of kind `usage` for options out of their ranges.
+  /// Error of kind `usage` for options out of range.
   explicit LossScaler(const LossScalerOptions& options = {}) : scale_(options) {
     if (!(options.growth > 1) || !std::isfinite(options.growth) || !(options.backoff > 0) || !(options.backoff < 1) ||
         options.interval < 1)
@@ -36,12 +36,12 @@ class LossScaler {
 
   double scale() const { return scale_.scale(); }
 
-  /// After a step's gradients were reduced: whether they were finite. Returns that, which is whether the step is to be
-  /// taken; scale() is of the next step then.
+  /// Called after a step's gradients were reduced. `finite`: whether they were finite. Returns it: whether to take the
+  /// step. After that, scale() is the one of the next step.
   bool update(bool finite) { return scale_.update(finite); }
 
   const State& state() const { return scale_.state(); }
-  /// Error of kind `usage`, with nothing changed, for a scale that is not within the bounds.
+  /// Error of kind `usage`, with nothing changed, if the scale is not within the bounds.
   void restore(const State& state) {
     if (!scale_.restore(state))
       fail(Errc::usage, "a loss scale of {} is not within {} and {}", state.scale, scale_.options().min,

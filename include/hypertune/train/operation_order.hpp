@@ -1,4 +1,4 @@
-// The order of a communicator's operations: those that block and those that were started take turns as they came.
+// The order of a communicator's operations: blocking and started ones run in the order in which they were requested.
 #pragma once
 
 #include <hypertune/detail/signal_block.hpp>
@@ -21,26 +21,27 @@ class OperationOrder {
  public:
   static constexpr std::size_t most_under_way = 32;
   using Work = std::function<void()>;
-  /// Asks whether something is done, without waiting. May throw, and is not called again then.
+  /// Tells whether something is done, without waiting. May throw; it is not called again then.
   using IsDone = std::function<bool()>;
-  /// Does something, or begins it. Null: it is done.
+  /// Performs an operation, or begins it. Returns null if it is done.
   using Begin = std::function<IsDone()>;
   using Handler = std::function<void(std::exception_ptr)>;
 
   OperationOrder() = default;
   OperationOrder(const OperationOrder&) = delete;
   OperationOrder& operator=(const OperationOrder&) = delete;
-  /// close() comes first.
+  /// close() must be called first.
   ~OperationOrder() = default;
 
-  /// On this thread, after all that came before is done.
+  /// Runs `work` on this thread after all earlier operations are done.
   void run(const Work& work) {
     const Turn turn(*state_);
     work();
   }
 
-  /// On the thread of this order, after all that came before has begun; the next may begin before it is done.
-  /// `handler` is called there, too, once, when it and all before it are done, and may not throw.
+  /// Runs `begin` on the thread of this order after all earlier operations have begun; the next may begin before this
+  /// one is done. `handler` is called once on that thread, when this and all earlier operations are done. It must not
+  /// throw.
   void start(Begin begin, Handler handler) {
     State& state = *state_;
     const std::lock_guard guard(state.mutex);
@@ -52,7 +53,8 @@ class OperationOrder {
     state.changed.notify_all();
   }
 
-  /// Says whether there is an operation that is not done. Any thread, also when this is gone.
+  /// A function that tells whether an operation is not done. May be called from any thread, also after the destruction
+  /// of this object.
   std::function<bool()> busy() const {
     return [weak = std::weak_ptr<State>(state_)] {
       const auto state = weak.lock();
@@ -62,8 +64,8 @@ class OperationOrder {
     };
   }
 
-  /// What was started and is not done ends with `why`: `interrupt` is to end what is under way. Nothing that was given
-  /// to start() runs after this.
+  /// Ends operations that were started and are not done with `why`. `interrupt` must end the running ones. Nothing that
+  /// was passed to start() runs after this.
   void close(const std::exception_ptr& why, const Work& interrupt) {
     bool pending = false;
     {
@@ -74,8 +76,8 @@ class OperationOrder {
       state_->changed.notify_all();
     }
     if (pending) interrupt();
-    // The last copy of the communicator may have been in a handler: then this is that thread, which has its own hold of
-    // the state, gives the other handlers their error, and ends.
+    // The last copy of the communicator may have been in a handler. Then this is that thread: it has its own reference
+    // to the state, passes the error to the other handlers, and ends.
     if (thread_.get_id() == std::this_thread::get_id())
       thread_.detach();
     else
@@ -89,7 +91,7 @@ class OperationOrder {
     Handler handler;
   };
   struct Begun {
-    IsDone is_done;  ///< null: it is done, or has ended with `error`
+    IsDone is_done;  ///< null: done, or ended with `error`
     std::exception_ptr error;
     Handler handler;
   };
@@ -97,9 +99,9 @@ class OperationOrder {
     std::mutex mutex;
     std::condition_variable changed;
     std::deque<Started> queue;
-    std::uint64_t next = 0, now = 0;  ///< the next turn to be given, and the one that it is
-    bool working = false;             ///< something started is beginning
-    std::size_t under_way = 0;        ///< what has begun, and is not done
+    std::uint64_t next = 0, now = 0;  ///< the next turn to be given out, and the current one
+    bool working = false;             ///< a started operation is beginning
+    std::size_t under_way = 0;        ///< number of operations that have begun and are not done
     std::exception_ptr closed;
 
     bool has_next() const { return closed ? !queue.empty() : !queue.empty() && queue.front().turn == now; }
@@ -125,7 +127,7 @@ class OperationOrder {
   };
 
   static void serve(State& state) {
-    std::deque<Begun> under_way;  // of this thread alone: only their number is shared
+    std::deque<Begun> under_way;  // used by this thread only; the other threads see their number
     std::unique_lock lock(state.mutex);
     Pauses pauses;
     for (;;) {
@@ -159,11 +161,11 @@ class OperationOrder {
       state.working = false;
       ++state.now;
     }
-    // An error, too, is told after what began before: handlers are called in order.
+    // An error is reported after the earlier operations, too: handlers are called in order.
     ++state.under_way;
     under_way.push_back({std::move(is_done), std::move(error), std::move(started.handler)});
     lock.unlock();
-    started = {};  // what it holds may be the communicator: not under the lock
+    started = {};  // it may hold the communicator, so it is not destroyed under the lock
     lock.lock();
   }
 
@@ -184,7 +186,7 @@ class OperationOrder {
     state.changed.notify_all();
     lock.unlock();
     done.is_done = nullptr;
-    done.handler(std::move(done.error));  // moved on, so that one thread alone lets go of it
+    done.handler(std::move(done.error));  // moved on, so that only one thread releases it
     done = {};                            // as above
     lock.lock();
     return true;

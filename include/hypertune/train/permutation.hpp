@@ -1,4 +1,4 @@
-// Permutation: a pseudo-random order of n items, item by item, that needs no memory.
+// Permutation: a pseudo-random order of n items, computed item by item without memory.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -9,19 +9,19 @@
 
 namespace hypertune::inline v0 {
 
-/// A pseudo-random permutation of 0 ... n-1 that is a function of a key: at(i) is computed in constant memory and
-/// expected constant time (0.1 us), so that 10^9 items need no table and a run goes on in the middle at once.
+/// A pseudo-random permutation of 0 ... n-1 that is determined by a key. at(i) takes constant memory and expected
+/// constant time (0.1 us), so that 10^9 items need no table and a run can continue in the middle at once.
 ///
-/// A generalised Feistel network over pairs with a*b >= n, whose results that are not below n are put in again until
-/// one is (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, methods 2 and 3); a and b are near
-/// the root of n, so that hardly any is put in again. 24 rounds as in Mitchell et al., "Bandwidth-Optimal Random
-/// Shuffling for GPUs", ACM Transactions on Parallel Computing 9(1), 2022, who find shuffles by such networks as good
-/// as Fisher and Yates'. Not for secrets: the round function is no cipher's.
+/// A generalised Feistel network over pairs with a*b >= n; a result that is not below n is fed in again until one is
+/// (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002, methods 2 and 3). a and b are near the
+/// root of n, so that this is rare. 24 rounds as in Mitchell et al., "Bandwidth-Optimal Random Shuffling for GPUs", ACM
+/// Transactions on Parallel Computing 9(1), 2022, who find such shuffles as good as Fisher and Yates'. Not for
+/// cryptography: the round function is not that of a cipher.
 ///
-/// A value; const calls from any threads.
+/// A value type. Const functions may be called from any thread.
 class Permutation {
  public:
-  /// n up to 2^62; Error of kind `usage` above.
+  /// n is at most 2^62; Error of kind `usage` above.
   Permutation(std::uint64_t n, std::uint64_t key) : n_(n) {
     if (n > std::uint64_t{1} << 62U) fail(Errc::usage, "a permutation of {} items: 2^62 is the most", n);
     left_ = root(n);
@@ -32,7 +32,7 @@ class Permutation {
 
   std::uint64_t size() const { return n_; }
 
-  /// Where item i < n stands in the new order. Error of kind `usage` for other i.
+  /// The place of item i < n in the new order. Error of kind `usage` for other i.
   std::uint64_t at(std::uint64_t i) const {
     if (i >= n_) fail(Errc::usage, "item {} of a permutation of {}", i, n_);
     do i = network(i);
@@ -41,7 +41,7 @@ class Permutation {
   }
 
  private:
-  /// The smallest number, not 0, whose square is n or more.
+  /// The smallest positive number whose square is at least n.
   static std::uint64_t root(std::uint64_t n) {
     std::uint64_t low = 0, high = std::uint64_t{1} << 31U;
     while (low + 1 < high) {
@@ -50,7 +50,8 @@ class Permutation {
     }
     return high;
   }
-  /// The upper half of a mixture as a number below `bound`, which is at most 2^32: the bias is below 2^-32 * bound.
+  /// Maps the upper half of a mixture to a number below `bound`, which is at most 2^32. The bias is below 2^-32 *
+  /// bound.
   static std::uint64_t below(std::uint64_t bound, std::uint64_t mixture) { return ((mixture >> 32U) * bound) >> 32U; }
 
   std::uint64_t network(std::uint64_t value) const {

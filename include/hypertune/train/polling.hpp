@@ -1,4 +1,4 @@
-// Waiting for what can only be asked for, as CUDA's events and NCCL's state.
+// Waiting for conditions that can only be polled, such as CUDA's events and NCCL's state.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace hypertune::inline v0::detail {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// What would not fit is a year.
+/// Longer times, which might overflow, become about a year.
 inline std::chrono::steady_clock::duration steady_duration(double seconds) {
   const double bounded = seconds > 3e7 || seconds != seconds ? 3e7 : seconds < 0 ? 0 : seconds;
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bounded));
@@ -21,8 +21,8 @@ inline double seconds_until(SteadyTime time) {
   return std::max(0.0, std::chrono::duration<double>(time - std::chrono::steady_clock::now()).count());
 }
 
-/// The pauses between two questions. A small collective takes some tens of microseconds: at first the processor is only
-/// offered to others. Then the pauses grow up to a millisecond, so that a long wait costs next to nothing.
+/// The pauses between two polls. A small collective takes some tens of microseconds, so at first the thread only
+/// yields. Then the pauses grow up to a millisecond, so that a long wait costs almost nothing.
 class Pauses {
  public:
   static constexpr int yields = 200;
@@ -31,7 +31,7 @@ class Pauses {
     if (offered()) return;
     std::this_thread::sleep_for(next());
   }
-  /// `wake` ends a pause early.
+  /// The same, with a lock that is released meanwhile. `wake` ends a pause early.
   void pause(std::unique_lock<std::mutex>& lock, std::condition_variable& wake) {
     if (count_ < yields) {
       lock.unlock();

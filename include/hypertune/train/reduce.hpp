@@ -1,4 +1,4 @@
-// How elements of several ranks become one. For the backends that reduce on the processor.
+// Reduces elements of several ranks, for the backends that reduce on the CPU.
 #pragma once
 
 #include <hypertune/train/communicator.hpp>
@@ -14,7 +14,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Calls `f(std::type_identity<T>{})` for the type that `type` means.
+/// Calls `f(std::type_identity<T>{})` for the C++ type of `type`.
 template <class F>
 decltype(auto) with_element(ElementType type, F&& f) {
   switch (type) {
@@ -32,7 +32,7 @@ decltype(auto) with_element(ElementType type, F&& f) {
 template <class T>
 inline constexpr bool is_16_bit_float = std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
 
-/// Arithmetic of 16-bit floats is done in float; a mean of integers needs room for the sum.
+/// 16-bit floats are computed in float; a mean of integers needs room for the sum.
 template <class T, Reduction R>
 using Accumulated =
     std::conditional_t<is_16_bit_float<T>, float,
@@ -46,7 +46,7 @@ bool is_nan(A value) {
     return false;
 }
 
-/// Sums of integers wrap around, as unsigned ones do. A NaN of any rank stays one, whatever the order.
+/// Sums of integers wrap around, like unsigned ones. The result is NaN if any rank has NaN, whatever the order.
 template <Reduction R, class A>
 A combined(A a, A b) {
   if constexpr (R == Reduction::min) {
@@ -66,7 +66,7 @@ A divided(A sum, int size) {
   return static_cast<A>(sum / static_cast<A>(size));
 }
 
-/// So many at a time: a constant number of turns over a local array is what compilers make vector instructions of.
+/// Block size: loops with a constant number of iterations over a local array are vectorised by compilers.
 inline constexpr std::size_t reduced_at_once = 256;
 
 template <class T, Reduction R>
@@ -84,7 +84,7 @@ void combine_block(T* out, const T* a, const T* b, std::size_t count) {
   turn(count);
 }
 
-/// out[i] = a[i] with b[i]; `out` may be `a` or `b`. Of the mean, the sum: divide() is for the end.
+/// out[i] = a[i] combined with b[i]; `out` may be `a` or `b`. For a mean this is the sum: call divide() at the end.
 inline void combine(ElementType type, Reduction reduction, void* out, const void* a, const void* b, std::size_t count) {
   with_element(type, [&]<class T>(std::type_identity<T>) {
     T* const to = static_cast<T*>(out);
@@ -98,7 +98,7 @@ inline void combine(ElementType type, Reduction reduction, void* out, const void
   });
 }
 
-/// Makes sums means. Integers: towards zero.
+/// Turns sums into means. Integers are rounded towards zero.
 inline void divide(ElementType type, void* data, std::size_t count, int size) {
   with_element(type, [&]<class T>(std::type_identity<T>) {
     T* const values = static_cast<T*>(data);
@@ -132,7 +132,7 @@ void combine_ranks(std::span<const void* const> inputs, std::span<void* const> o
   turn(begin, end - begin);
 }
 
-/// Elements `begin` to `end` of each output = those of all inputs, in the order of ranks. Outputs may be inputs.
+/// Reduces elements `begin` to `end` of all inputs, in the order of ranks, into each output. Outputs may be inputs.
 inline void combine(ElementType type, Reduction reduction, std::span<const void* const> inputs,
                     std::span<void* const> outputs, std::size_t begin, std::size_t end) {
   with_element(type, [&]<class T>(std::type_identity<T>) {

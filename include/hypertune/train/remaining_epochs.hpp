@@ -1,4 +1,4 @@
-// remaining_epochs: the epochs of a run that are still to be trained, wherever a restored state says that it is.
+// remaining_epochs: a range over the epochs that are still to be trained, starting from the (restored) state.
 #pragma once
 
 #include <hypertune/train/elastic_sampler.hpp>
@@ -12,7 +12,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// A range whose place is not in its iterators but in the user's state: what restores the state moves the loop.
+/// A range whose position is not in its iterators but in the user's state, so that restoring the state moves the loop.
 template <class Epoch, class Advance>
 class RemainingEpochs {
  public:
@@ -51,10 +51,10 @@ class RemainingEpochs {
 
 }  // namespace detail
 
-/// `for (const auto epoch : remaining_epochs(state.epoch, 90))`: from the epoch that the state has up to, not
-/// including, `to`. The loop counts in the state itself, after each pass of its body, so that what is committed at the
-/// end of the body is of an epoch that is not yet over, and a state that is restored, in the body or before the loop,
-/// says where to go on (as AdaptDL's remaining_epochs_until()). `epoch` outlives the range.
+/// `for (const auto epoch : remaining_epochs(state.epoch, 90))`: the epochs from state.epoch up to, not including,
+/// `to`. The loop increments the state itself, after each pass of its body. So a commit at the end of the body belongs
+/// to an epoch that is not over yet, and a state that is restored, in the body or before the loop, decides where to
+/// continue (like AdaptDL's remaining_epochs_until()). `epoch` must outlive the range.
 template <std::integral T>
   requires(!std::same_as<T, bool>)
 auto remaining_epochs(T& epoch, std::uint64_t to) {
@@ -63,8 +63,8 @@ auto remaining_epochs(T& epoch, std::uint64_t to) {
   return detail::RemainingEpochs(get, to, advance);
 }
 
-/// The same by a sampler's epoch, which it takes on: `for (const auto epoch : remaining_epochs(sampler, 90)) while
-/// (!sampler.done()) ...`.
+/// The same with the epoch of a sampler, which it advances: `for (const auto epoch : remaining_epochs(sampler, 90))
+/// while (!sampler.done()) ...`.
 inline auto remaining_epochs(ElasticSampler& sampler, std::uint64_t to) {
   const auto get = [&sampler] { return sampler.epoch(); };
   const auto advance = [&sampler] { sampler.next_epoch(); };

@@ -1,4 +1,4 @@
-// The values of many keys at a Rendezvous, and which of them are missing.
+// Reads the values of several keys at a Rendezvous.
 #pragma once
 
 #include <hypertune/train/polling.hpp>
@@ -11,8 +11,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// By key; none where it is not there within the limit. All are asked for at first: the answer to a question takes its
-/// time, so that a value that was set long ago would be missed if the first one used up the limit.
+/// The values by key; none for a key that is not set within the limit. All keys are requested first: an answer takes
+/// time, so that a value that was set long ago would be missed if waiting for an earlier key used up the limit.
 inline std::vector<std::optional<std::string>> rendezvous_values(Rendezvous& rendezvous,
                                                                  const std::vector<std::string>& keys,
                                                                  SteadyTime limit) {

@@ -17,9 +17,9 @@ struct Share {
   friend bool operator==(const Share&, const Share&) = default;
 };
 
-/// What rank `rank` of `size` has of `items` items: the shares are consecutive by rank, cover all, and differ by one
-/// item at most; the lower ranks have the larger ones. With fewer items than ranks some are empty. Error of kind
-/// `usage` for a rank that is not in 0 ... size - 1.
+/// The share of rank `rank` of `size` in `items` items. The shares are consecutive by rank, cover all items, and differ
+/// by at most one item; lower ranks have the larger ones. With fewer items than ranks some shares are empty. Error of
+/// kind `usage` if the rank is not in 0 ... size - 1.
 inline Share even_share(std::uint64_t items, int rank, int size) {
   if (rank < 0 || rank >= size) fail(Errc::usage, "a share of rank {} of {}", rank, size);
   const auto ranks = static_cast<std::uint64_t>(size), mine = static_cast<std::uint64_t>(rank);

@@ -1,4 +1,4 @@
-// Collectives among threads of one process: each rank reduces a part of all ranks' buffers, where they are.
+// Collectives among threads of one process: each rank reduces a part of all ranks' buffers in place.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -25,8 +25,8 @@
 namespace hypertune::inline v0 {
 namespace detail {
 
-/// Where the ranks meet. A round: all arrive, each does its part, all leave; nobody leaves before all have done theirs,
-/// as buffers are the callers'.
+/// Synchronises the ranks. In a round all ranks arrive, each does its part, and all leave. No rank leaves before all
+/// have done their parts, as buffers belong to the callers.
 class ThreadHub {
  public:
   explicit ThreadHub(int size) : ranks_(static_cast<std::size_t>(size)) {}
@@ -45,7 +45,7 @@ class ThreadHub {
     fail_with(why);
   }
 
-  /// Who waits for this rank, or will, waits in vain.
+  /// Ranks that wait for this rank now, or will later, get an error.
   void leave(int rank) {
     const std::lock_guard guard(mutex_);
     ranks_[static_cast<std::size_t>(rank)].left = true;
@@ -54,7 +54,7 @@ class ThreadHub {
 
  private:
   struct Rank {
-    const collective::Operation* operation = nullptr;  ///< while it takes part in a round
+    const collective::Operation* operation = nullptr;  ///< set while it takes part in a round
     bool left = false;
   };
 
@@ -65,7 +65,7 @@ class ThreadHub {
     return {GroupError::Kind::lost, fmt::format("{} left the group", describe_ranks(ranks)), ranks};
   }
 
-  /// The first error is everybody's.
+  /// The first error is reported on all ranks.
   void fail_with(const GroupError& why) {
     if (!failure_) failure_ = own_copy(why);
     changed_.notify_all();
@@ -109,7 +109,7 @@ class ThreadHub {
     }
   }
 
-  /// Has no limit: all are there, and each does nothing but its part.
+  /// Has no timeout: all ranks have arrived, and each only does its part.
   void leave_round() {
     std::unique_lock lock(mutex_);
     const auto round = opened_;
@@ -122,7 +122,8 @@ class ThreadHub {
     } else {
       changed_.wait(lock, [&] { return closed_ == round; });
     }
-    // On all ranks or on none: what fails after this is not of this round. The next needs all to come, so this holds.
+    // Fails on all ranks or on none: a failure after this belongs to the next round, which cannot start without this
+    // rank.
     if (!closed_well_) throw own_copy(*failure_);
   }
 
@@ -135,7 +136,7 @@ class ThreadHub {
     const auto n = ranks_.size(), me = static_cast<std::size_t>(rank);
     std::vector<void*> data(n);
     for (std::size_t i = 0; i < n; ++i) data[i] = of<collective::AllReduce>(i).data;
-    // Whole blocks, so that two ranks seldom write into one cache line.
+    // Whole blocks, so that two ranks seldom write to one cache line.
     const std::size_t part = ((mine.count + n - 1) / n + reduced_at_once - 1) / reduced_at_once * reduced_at_once;
     const std::size_t begin = std::min(mine.count, me * part), end = std::min(mine.count, begin + part);
     const std::vector<const void*> inputs(data.begin(), data.end());
@@ -168,12 +169,12 @@ class ThreadHub {
   std::condition_variable changed_;
   std::vector<Rank> ranks_;
   std::size_t arrived_ = 0, done_ = 0;
-  std::uint64_t opened_ = 0, closed_ = 0;  ///< rounds in which all have arrived, and which all have left
-  bool closed_well_ = true;                ///< nothing had failed when the last round was left
+  std::uint64_t opened_ = 0, closed_ = 0;  ///< rounds in which all have arrived, and rounds that all have left
+  bool closed_well_ = true;                ///< no failure when the last round was left
   std::optional<GroupError> failure_;
 };
 
-/// The hubs of this process, by a name that travels through a Rendezvous. A hub lives as long as a rank has it.
+/// The hubs of this process by name; the names are sent by a Rendezvous. A hub lives as long as a rank holds it.
 class ThreadHubs {
  public:
   static ThreadHubs& instance() {
@@ -202,8 +203,9 @@ class ThreadHubs {
 
 }  // namespace detail
 
-/// One rank among threads. A rank that is destroyed has left: the others' next collective says so. abort() is for all
-/// ranks; a round in which all are at work is finished first, as their buffers are in it.
+/// One rank among threads. A rank that is destroyed has left the group, and the others' next collective fails with that
+/// reason. abort() affects all ranks. A round in which all ranks have arrived is finished first, as their buffers are
+/// in use.
 class ThreadCommunicator {
  public:
   ThreadCommunicator(std::shared_ptr<detail::ThreadHub> hub, int rank, CommunicatorOptions options)
@@ -224,7 +226,7 @@ class ThreadCommunicator {
   CommunicatorOptions options_;
 };
 
-/// A communicator for each of `size` threads of this process, by rank.
+/// The communicators of `size` threads of this process, by rank.
 inline std::vector<Communicator> thread_communicators(int size, const CommunicatorOptions& options = {}) {
   if (size < 1) fail(Errc::usage, "thread_communicators for {} ranks: at least 1", size);
   const auto hub = std::make_shared<detail::ThreadHub>(size);
@@ -233,7 +235,7 @@ inline std::vector<Communicator> thread_communicators(int size, const Communicat
   return ranks;
 }
 
-/// The communicator of one of the threads that have this Rendezvous in common. All must be in this process.
+/// The communicator of one of the threads that share this Rendezvous. All must be in this process.
 inline Communicator connect_threads(const GroupPlace& place, Rendezvous& rendezvous,
                                     const CommunicatorOptions& options = {}) {
   const auto key = fmt::format("threads/{}", place.generation);

@@ -13,14 +13,15 @@
 namespace hypertune::inline v0::detail {
 namespace {
 
-/// What travels at a time. Of a reduction: so much that the threads seldom wait for each other (measured: 512 KiB is a
-/// third slower on two cores, 8 MiB as fast), and of all ranks together no more than fits into memory kept for it. Of a
-/// chain of ranks, less, as the last one waits for as many of them as there are ranks.
+/// Sizes of the pieces that are sent at a time. For a reduction: large enough that the threads seldom wait for each
+/// other (measured: 512 KiB is a third slower on two cores, 8 MiB as fast), with an upper bound for the sum over all
+/// ranks, as memory is kept for it. For a chain of ranks less, as the last rank waits for as many pieces as there are
+/// ranks.
 constexpr std::size_t segment_bytes = std::size_t{2} << 20U, all_segments_bytes = std::size_t{8} << 20U;
 constexpr std::size_t chain_bytes = std::size_t{512} << 10U;
-/// Up to so many bytes everything is sent to everybody: more data in all, in a single step.
+/// Up to this size every rank sends its whole buffer to every other: more data in total, but in a single step.
 constexpr std::size_t small_bytes = 16 << 10U;
-/// Results overtake what is sent for later ones.
+/// Results have a channel of their own: they may overtake data that was sent earlier for later results.
 constexpr unsigned results_channel = 1;
 
 /// Elements begin to end of a buffer.
@@ -29,13 +30,13 @@ struct Range {
   std::size_t size() const { return end - begin; }
 };
 
-/// `count` elements as `parts` parts of whole blocks of 64, as even as that allows: the first are the larger ones.
+/// `count` elements divided into `parts` parts of whole blocks of 64, as evenly as possible; the first are the larger.
 struct Parts {
   std::size_t count = 0, part = 0;
   Parts(std::size_t elements, std::size_t parts)
       : count(elements), part(((elements + parts - 1) / parts + 63) / 64 * 64) {}
   Range operator[](std::size_t i) const { return {std::min(count, i * part), std::min(count, (i + 1) * part)}; }
-  /// The piece with this number of part i, in pieces of so many elements. All ranks see the same.
+  /// Piece number `number` of part i, in pieces of `elements` elements. The same on all ranks.
   Range piece(std::size_t i, std::size_t number, std::size_t elements) const {
     const Range whole = (*this)[i];
     const std::size_t begin = std::min(whole.end, whole.begin + number * elements);
@@ -43,7 +44,7 @@ struct Parts {
   }
 };
 
-/// Elements that are sent to, and received from, each of the others at a time.
+/// The number of elements that are sent to, and received from, each of the other ranks at a time.
 std::size_t piece_of(std::size_t others, std::size_t width) {
   return std::max<std::size_t>(4096, std::min(segment_bytes, all_segments_bytes / others) / width);
 }
@@ -85,7 +86,7 @@ void GlooCommunicator::run(GlooOperation& operation, const collective::AllReduce
     reduce_small(operation, what);
   else if (size() < ring_from_ || (what.reduction == Reduction::mean && what.type != ElementType::float32 &&
                                    what.type != ElementType::float64 && what.type != ElementType::bfloat16))
-    reduce_by_parts(operation, what);  // of the others, the sum of a mean might not fit into an element
+    reduce_by_parts(operation, what);  // for the other types the sum of a mean might overflow an element
   else
     reduce_by_ring(operation, what);
 }
@@ -111,8 +112,8 @@ void GlooCommunicator::reduce_by_parts(GlooOperation& operation, const collectiv
   const std::size_t piece = piece_of(others, width);
   const std::size_t rounds = pieces(parts.part, piece);
   GlooBuffer& data = operation.memory(what.data, what.count * width);
-  // Two rounds under way: while one is reduced, the next comes in. Each has its buffer, so that each is waited for
-  // alone.
+  // Two rounds are in progress: while one is reduced, the data of the next arrives. Each has a buffer of its own, so
+  // that each can be waited for alone.
   std::vector<GlooBuffer*> in;
   for (std::size_t which = 0; which < std::min<std::size_t>(2, rounds); ++which)
     in.push_back(&scratch(operation, which, others * std::min(piece, parts.part) * width));
@@ -127,7 +128,7 @@ void GlooCommunicator::reduce_by_parts(GlooOperation& operation, const collectiv
       const Range theirs = parts.piece(index(other(step)), round, piece);
       if (theirs.size() == 0) continue;
       operation.send(data, other(step), theirs.begin * width, theirs.size() * width);
-      // Its result comes to where it is sent from: not before it has been received there.
+      // The result arrives in the memory that is sent here; the other rank sends it only after receiving this data.
       operation.receive(data, other(step), theirs.begin * width, theirs.size() * width, results_channel);
       ++sends, ++results;
     }
@@ -156,8 +157,8 @@ void GlooCommunicator::reduce_by_parts(GlooOperation& operation, const collectiv
 }
 
 void GlooCommunicator::reduce_by_ring(GlooOperation& operation, const collective::AllReduce& what) {
-  // Part by part round the ring, from the right to the left: first each is summed up on its way to its rank, then the
-  // sums go round. Two pieces are under way at a time, so a part has at least two.
+  // The parts travel round the ring from right to left: first each is summed up on the way to its rank, then the sums
+  // go round. Two pieces are in progress at a time, so a part has at least two.
   const std::size_t width = size_of(what.type), n = index(size()), me = index(rank());
   const std::size_t each = std::max<std::size_t>(2, pieces((what.count + n - 1) / n, segment_bytes / width));
   const Parts all(what.count, n * each);
@@ -201,10 +202,10 @@ void GlooCommunicator::run(GlooOperation& operation, const collective::Broadcast
   const std::size_t bytes = what.count * size_of(what.type);
   if (bytes == 0) return;
   GlooBuffer& data = operation.memory(what.data, bytes);
-  const int turned = (rank() - what.root + size()) % size();  // the root is 0
+  const int turned = (rank() - what.root + size()) % size();  // relative to the root, which is 0
   const auto real = [&](int rank) { return (rank + what.root) % size(); };
   if (bytes <= chain_bytes) {
-    // A tree: in each step, all that have it send it on.
+    // A tree: in each step, all ranks that have the data send it on.
     int distance = 1;
     while (distance < size() && turned >= distance) distance *= 2;
     if (turned != 0) {
@@ -249,7 +250,7 @@ void GlooCommunicator::run(GlooOperation& operation, const collective::ReduceSca
   const std::size_t width = size_of(what.type), bytes = what.count * width, others = index(size() - 1);
   if (bytes == 0) return;
   const std::size_t piece = piece_of(others, width), rounds = pieces(what.count, piece);
-  // Gloo writes to no buffer that it sends from.
+  // Gloo does not write to a buffer that it sends from.
   GlooBuffer& data = operation.memory(const_cast<void*>(what.all), bytes * index(size()));
   std::vector<GlooBuffer*> in;
   for (std::size_t which = 0; which < std::min<std::size_t>(2, rounds); ++which)

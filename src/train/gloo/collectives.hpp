@@ -1,4 +1,4 @@
-// Collectives by sends and receives of Gloo's transport.
+// Collectives by the sends and receives of Gloo's transport.
 #pragma once
 
 #include "group.hpp"
@@ -12,12 +12,12 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The backend of connect_gloo(). Gloo's own algorithms would do for the data; but their waits, once begun, end only
-/// with Gloo's timeout, whose error does not say whom they waited for.
+/// The backend of connect_gloo(). It does not use Gloo's own algorithms: a wait in them ends only with Gloo's timeout,
+/// and the error does not say which rank they waited for.
 ///
-/// All send to all, with each rank the one that reduces its part: the fewest steps that depend on each other, every
-/// element is reduced by one rank in the order of ranks, and 16-bit floats are rounded once. With many ranks the data
-/// of large all-reduces goes round a ring: so a host has two neighbours to talk to at a time, not all.
+/// Each rank reduces its part of the data, received from all others. This needs the fewest dependent steps, every
+/// element is reduced by one rank in the order of ranks, and 16-bit floats are rounded once. With many ranks, large
+/// all-reduces use a ring, so that a host communicates with two neighbours at a time instead of all.
 class GlooCommunicator {
  public:
   GlooCommunicator(GlooLinks links, int rank, int size, const CommunicatorOptions& options)
@@ -29,15 +29,15 @@ class GlooCommunicator {
   void perform(const collective::Operation& operation);
   void abort(const GroupError& why) { group_.fail_with(why); }
 
-  /// From so many ranks on, large all-reduces go by the ring.
+  /// The number of ranks from which on large all-reduces use the ring.
   void set_ring_from(int ranks) { ring_from_ = ranks; }
 
  private:
-  /// Memory for what comes in, kept for the next operation.
+  /// Memory for received data, reused by later operations.
   struct Scratch {
     std::unique_ptr<std::byte[]> memory;
     std::size_t bytes = 0;
-    std::unique_ptr<GlooBuffer> buffer;  ///< after its memory: it goes first
+    std::unique_ptr<GlooBuffer> buffer;  ///< declared after its memory, so that it is destroyed first
   };
   GlooBuffer& scratch(GlooOperation& operation, std::size_t which, std::size_t bytes);
 
@@ -51,10 +51,10 @@ class GlooCommunicator {
   void reduce_by_parts(GlooOperation& operation, const collective::AllReduce& what);
   void reduce_by_ring(GlooOperation& operation, const collective::AllReduce& what);
 
-  std::shared_ptr<GlooWaker> waker_;  ///< goes last: the buffers' memory holds the device
+  std::shared_ptr<GlooWaker> waker_;  ///< destroyed last: the memory registered for the buffers keeps the device alive
   int ring_from_ = 9;
   std::vector<Scratch> scratch_{2};
-  GlooGroup group_;  ///< goes first: its end is the end of all that Gloo does with the memory above
+  GlooGroup group_;  ///< destroyed first: after that Gloo no longer uses the memory above
 };
 
 }  // namespace hypertune::inline v0::detail

@@ -10,14 +10,15 @@
 namespace hypertune::inline v0::detail {
 namespace {
 
-/// Slots of Gloo: what is sent in one is received in the same. Those of collectives are hashes that differ from these.
+/// Slots of Gloo: a send in one slot matches a receive in the same. The slots of collectives are hashes that differ
+/// from these.
 constexpr std::uint64_t mail_slot = 0x68797065'72740001U, bell_slot = mail_slot + 1, probe_slot = mail_slot + 2;
 
-/// For answers, and for the farewell to be read: by ranks whose listening thread has nothing else to do.
+/// How long to wait for answers, and for the last message to be sent, by ranks whose listening threads are idle.
 std::chrono::milliseconds patience(double timeout) {
   return std::chrono::milliseconds(static_cast<int>(std::clamp(timeout / 2, 0.1, 2.0) * 1000));
 }
-/// For the farewell to be read by a rank that is named, and is likely to read nothing.
+/// How long to wait until the last message is sent to a rank that is named in the error, and probably reads nothing.
 constexpr std::chrono::milliseconds named_patience{150};
 
 }  // namespace
@@ -31,7 +32,7 @@ GlooGroup::GlooGroup(GlooLinks links, int rank, int size, double timeout)
 }
 
 GlooGroup::~GlooGroup() {
-  links_.waker->raise();  // for good
+  links_.waker->raise();  // never lowered again
   {
     const std::lock_guard guard(mutex_);
     leaving_ = true;
@@ -61,7 +62,7 @@ void GlooGroup::fail_locked(const GroupError& why) {
   }
 }
 
-// The collective under way.
+// --- The collective in progress
 
 void GlooGroup::begin(const CollectiveShape& shape) {
   const std::lock_guard guard(mutex_);
@@ -95,21 +96,21 @@ void GlooGroup::add(GlooBuffer& buffer) {
 
 void GlooGroup::give_up(const std::string& error) {
   Lock lock(mutex_);
-  // A connection has closed: the listening thread finds out whose, and what its rank said before.
-  const auto limit = std::chrono::seconds(3);  // more than the farewell takes
+  // A connection has closed. The listening thread finds out whose, and whether its rank gave a reason before.
+  const auto limit = std::chrono::seconds(3);  // more than sending the last messages takes
   if (!changed_.wait_for(lock, limit, [&] { return failure_.has_value(); }))
     fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
-  // What this rank still has to send stands before its farewell: memory stays until that has been sent.
+  // Data that this rank still has to send precedes its last message in the queues: keep the memory until that is sent.
   changed_.wait_for(lock, limit, [&] { return told_; });
   throw own_copy(*failure_);
 }
 
-// The listening thread.
+// --- The listening thread
 
 void GlooGroup::open_mailbox() {
-  // Gloo tells a buffer of a closed connection where it waits for something from there. So it waits for a bell that
-  // nobody rings; a new buffer forgets the connections of those who are gone. The one before may still be what the next
-  // letter comes to: it stays.
+  // Gloo reports a closed connection to a buffer only if the buffer waits for a message from there. So the mailbox also
+  // waits in a slot in which nobody sends (bell_slot). A new buffer forgets the connections of ranks that have left.
+  // The earlier buffers are kept, as a message may still arrive in them.
   std::vector<int> from;
   {
     const std::lock_guard guard(mutex_);
@@ -155,14 +156,14 @@ void GlooGroup::listen() {
           await_letter();
       }
     } catch (const std::exception& error) {
-      // A letter that came before its connection closed says why. So a closed connection is judged only when the
-      // mailbox, looked into after it was seen to be closed, is empty.
+      // A message that arrived before the connection closed tells why it was closed. So a closed connection is reported
+      // only if the mailbox is found empty after the closing was detected.
       if (closed.empty()) {
         closed = find_closed();
         if (opened && !closed.empty()) continue;
       }
       if (!name_lost(closed, error.what())) return;
-      // The others' farewells are still read, so that they need not wait.
+      // The others' last messages are still read, so that these ranks need not wait.
       opened = false;
       closed.clear();
     }
@@ -190,7 +191,7 @@ void GlooGroup::handle(const GlooMessage& message, int from) {
       return;
     case GlooMessage::Kind::left:
       peers_[index(from)].left = message.sequence;
-      // It has all that it needed of the collectives until then, and has sent all: those come to their end.
+      // That rank has sent and received all data of the collectives up to then, so those can complete.
       if (sequence_ > message.sequence && done_ < sequence_)
         fail_locked({GroupError::Kind::lost, fmt::format("rank {} left the group", from), {from}});
       return;
@@ -226,7 +227,7 @@ bool GlooGroup::name_lost(const std::vector<int>& lost, const std::string& error
   return !lost.empty();
 }
 
-// The watching thread.
+// --- The watching thread
 
 void GlooGroup::watch() {
   Lock lock(mutex_);
@@ -236,7 +237,7 @@ void GlooGroup::watch() {
   for (;;) {
     changed_.wait_until(lock, wake, [&] { return failure_ || leaving_; });
     if (failure_ || leaving_) break;
-    // Idle: what begins right now has that long.
+    // while idle: a collective that begins now has this limit
     wake = (done_ < sequence_ ? begun_ : Clock::now()) + limit;
     if (wake > Clock::now()) continue;
     ask(lock);
@@ -250,7 +251,7 @@ void GlooGroup::watch() {
   told_ = true;
   changed_.notify_all();
   lock.unlock();
-  // What was begun stays in the queues of connections, which would keep Gloo's thread busy.
+  // Data that was not sent stays in the queues of connections, which would keep Gloo's thread busy.
   links_.close();
 }
 
@@ -323,7 +324,7 @@ void GlooGroup::say_farewell(Lock& lock, GlooMessage farewell) {
       } catch (const std::exception&) {}  // that rank has left, too, or does not read
     }
   };
-  // Who is told nothing before the connection closes takes this rank for lost.
+  // A rank that receives no message before the connection closes takes this rank for lost.
   await_sent(read, patience(timeout_));
   await_sent(may_read, named_patience);
   lock.lock();
@@ -336,14 +337,14 @@ GlooGroup::Letter* GlooGroup::send(const GlooMessage& message, int to) {
   try {
     letter.buffer->send(to, mail_slot, 0, sizeof letter.message);
     return &letter;
-  } catch (const std::exception&) { return nullptr; }  // its connection is closed: the listening thread sees that
+  } catch (const std::exception&) { return nullptr; }  // its connection is closed; the listening thread detects that
 }
 
-// An operation.
+// --- An operation
 
 GlooOperation::GlooOperation(GlooGroup& group, const CollectiveShape& shape) : group_(group) {
   group_.begin(shape);
-  // What ranks disagree on must not meet: Gloo ends the process where more comes than was asked for.
+  // Different operations must not share a slot: Gloo ends the process if more data arrives than was asked for.
   std::uint64_t hash = group_.sequence_;
   for (const std::uint64_t part : {shape.count, static_cast<std::uint64_t>(shape.root),
                                    std::uint64_t{shape.kind} << 16U | static_cast<std::uint64_t>(shape.type) << 8U |

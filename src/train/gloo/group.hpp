@@ -1,4 +1,4 @@
-// What a rank knows of the others while collectives run: who is gone, who is late, and why it is over.
+// What a rank knows about the others during collectives: which are lost or late, and why the group has failed.
 #pragma once
 
 #include "links.hpp"
@@ -22,11 +22,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Two threads, both asleep while all is well. One waits for messages of the others, and for connections that close.
-/// The other wakes when a collective has taken `timeout`: it asks all others where they are. Who does not answer, or
-/// has not come to that collective, is late; that all have come but none gets on is an error, too; else the collective
-/// has so much time again. The first reason for the end is this rank's, and it tells it to the others, so that all name
-/// the same ranks, and a rank that only left because of others is not taken for the one that was lost.
+/// Uses two threads, which sleep while all is well. One waits for messages from the others and for connections that
+/// close. The other wakes when a collective has taken `timeout`: it asks all other ranks where they are. A rank that
+/// does not answer, or has not reached that collective, is late. It is an error, too, if all have reached it but there
+/// is no progress; otherwise the collective gets the same time again. The first reason for a failure is kept and sent
+/// to the others, so that all name the same ranks, and a rank that left only because of others is not taken for lost.
 class GlooGroup {
  public:
   GlooGroup(GlooLinks links, int rank, int size, double timeout);
@@ -40,7 +40,7 @@ class GlooGroup {
     return links_.context->createUnboundBuffer(memory, bytes);
   }
 
-  /// Any thread.
+  /// May be called from any thread.
   void fail_with(const GroupError& why);
 
  private:
@@ -50,8 +50,8 @@ class GlooGroup {
 
   struct Peer {
     bool lost = false;                  ///< its connection is closed
-    std::optional<std::uint64_t> left;  ///< it has left after so many collectives
-    GlooMessage answer = {};            ///< its last
+    std::optional<std::uint64_t> left;  ///< the number of collectives after which it has left
+    GlooMessage answer = {};            ///< its latest answer
   };
   struct Letter {
     GlooMessage message;
@@ -67,9 +67,9 @@ class GlooGroup {
   void open_mailbox();
   void await_letter();
   void handle(const GlooMessage& message, int from);
-  /// Of those who are neither lost nor gone by their own word: whose connection is closed.
+  /// The ranks whose connections are closed, except those already known to be lost or to have left.
   std::vector<int> find_closed();
-  /// False where nobody is, and the group failed by `error` alone.
+  /// Fails the group because of these ranks. False if there are none, and `error` alone is the reason.
   bool name_lost(const std::vector<int>& lost, const std::string& error);
 
   void watch();
@@ -90,29 +90,29 @@ class GlooGroup {
   std::condition_variable changed_;
   std::vector<Peer> peers_;
   std::optional<GroupError> failure_;
-  int told_by_ = -1;       ///< who told this rank of it
+  int told_by_ = -1;       ///< the rank that reported the failure, or -1
   bool leaving_ = false;   ///< the communicator is being destroyed
-  bool told_ = false;      ///< the others know, as far as they can be reached
+  bool told_ = false;      ///< the others were informed, as far as they can be reached
   bool stopping_ = false;  ///< the listening thread is to end
 
-  std::uint64_t sequence_ = 0, done_ = 0;  ///< collectives begun and done
+  std::uint64_t sequence_ = 0, done_ = 0;  ///< numbers of collectives begun and done
   CollectiveShape shape_ = {};
   Clock::time_point begun_ = {};
   std::atomic<std::uint64_t> progress_{0};
-  std::vector<GlooBuffer*> in_use_;  ///< what the collective under way may wait for
+  std::vector<GlooBuffer*> in_use_;  ///< buffers that the collective in progress may wait for
 
   std::uint32_t round_ = 0;
-  std::uint64_t seen_progress_ = 0, seen_sequence_ = 0;  ///< of all ranks together, when last asked
+  std::uint64_t seen_progress_ = 0, seen_sequence_ = 0;  ///< over all ranks, at the last query
 
-  std::list<Letter> mailboxes_;  ///< the last is in use; what still comes to the others is not waited for
+  std::list<Letter> mailboxes_;  ///< the last is in use; messages to the others are not waited for
   std::unique_ptr<GlooBuffer> probe_;
-  std::list<Letter> letters_out_;  ///< kept to the end: when a letter was read is not known, and they are few
+  std::list<Letter> letters_out_;  ///< kept to the end, as it is not known when a message was read; they are few
 
   std::thread listener_, watcher_;
 };
 
-/// One collective in progress: waits that end when the group does. Memory that is given to it is not touched any more
-/// when it is destroyed.
+/// One collective in progress. Its waits end when the group fails. The memory passed to it is not used any more after
+/// its destruction.
 class GlooOperation {
  public:
   GlooOperation(GlooGroup& group, const CollectiveShape& shape);
@@ -124,10 +124,10 @@ class GlooOperation {
   int size() const { return group_.size(); }
 
   GlooBuffer& memory(void* data, std::size_t bytes);
-  /// One that outlives the operation.
+  /// Adds a buffer that outlives the operation.
   void use(GlooBuffer& buffer) { group_.add(buffer); }
 
-  /// What one rank sends to another comes in the order in which that one receives, for each channel apart.
+  /// Messages from one rank to another arrive in the order in which the receiver receives them, separately per channel.
   void send(GlooBuffer& buffer, int to, std::size_t offset, std::size_t bytes, unsigned channel = 0);
   void receive(GlooBuffer& buffer, int from, std::size_t offset, std::size_t bytes, unsigned channel = 0);
   void wait_sent(GlooBuffer& buffer, int count = 1);

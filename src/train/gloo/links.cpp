@@ -48,14 +48,14 @@ std::optional<std::vector<char>> from_hex(const std::string& text) {
   return bytes;
 }
 
-/// Lets Gloo's thread go round once more: not so often that it takes a processor while a connection is waited for. It
-/// has no state, as that thread may be about to call it when a GlooWaker goes.
+/// Makes Gloo's thread run another round of its loop, with a pause so that it does not take a whole processor
+/// meanwhile. It has no state, as that thread may be about to call it when a GlooWaker is destroyed.
 class AnotherRound final : public gloo::transport::tcp::Handler {
  public:
   void handleEvents(int) override { std::this_thread::sleep_for(std::chrono::microseconds(300)); }
 };
 
-/// For as long as it lives.
+/// Raises a GlooWaker during its lifetime.
 class Raised {
  public:
   explicit Raised(std::shared_ptr<GlooWaker> waker) : waker_(std::move(waker)) { waker_->raise(); }
@@ -67,7 +67,7 @@ class Raised {
   std::shared_ptr<GlooWaker> waker_;
 };
 
-/// Connects to one rank after another on a thread of its own, so that the caller sees a generation that is over.
+/// Connects to one rank after another on a thread of its own, so that the caller can notice the end of the generation.
 class Connecting {
  public:
   Connecting(const GlooLinks& links, std::vector<std::vector<char>> addresses, std::vector<int> ranks, Rendezvous& to,
@@ -103,7 +103,7 @@ class Connecting {
   void check() const {
     if (failed_) std::rethrow_exception(error_);
   }
-  /// After all have connected to all.
+  /// Called when all ranks have connected to all.
   void done() {
     thread_.join();
     check();
@@ -117,7 +117,7 @@ class Connecting {
   std::thread thread_;
 };
 
-/// The values of "<prefix><rank>" of all others, by rank, this one left out.
+/// The values of "<prefix><rank>" of all other ranks, by rank.
 std::vector<std::string> collect(Rendezvous& rendezvous, const std::string& prefix, const std::vector<int>& others,
                                  Clock::time_point limit, double timeout) {
   std::vector<std::string> keys, values;
@@ -157,11 +157,11 @@ void GlooWaker::lower() const {
 
 void GlooLinks::close() const {
   const Raised quick(waker);
-  // A wait that is over its limit closes all connections: Gloo has no other way to it that keeps what was written.
+  // A wait that exceeds its limit closes all connections. Gloo has no other way to do so that sends what was written.
   const auto nothing = context->createUnboundBuffer(nullptr, 0);
   try {
     nothing->waitRecv(std::chrono::milliseconds(0));
-  } catch (const std::exception&) {}  // that it was over the limit
+  } catch (const std::exception&) {}  // the expected timeout
 }
 
 GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options) {
@@ -196,7 +196,7 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
       return GroupError(GroupError::Kind::failed, fmt::format("rank {} left no address in the rendezvous", others[i]),
                         {others[i]});
     };
-    // Of its addresses, one for each other rank, the one for this.
+    // Each rank publishes one address for each other rank; take the one for this rank.
     const auto number = static_cast<std::size_t>(place.rank < others[i] ? place.rank : place.rank - 1);
     std::size_t begin = 0;
     for (std::size_t n = 0; n < number; ++n) {
@@ -212,7 +212,7 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
   Connecting connecting(links, std::move(addresses), others, rendezvous,
                         prefix + fmt::format("connected/{}", place.rank));
   for (const int rank : others) {
-    // In short waits, to see that connecting has failed here; the other's being done ends each at once.
+    // In short waits, to notice a failure of this rank's connecting; a wait ends at once when the other rank is done.
     while (!rendezvous.wait(prefix + fmt::format("connected/{}", rank), std::min(0.2, seconds_until(limit)))) {
       connecting.check();
       if (seconds_until(limit) <= 0)

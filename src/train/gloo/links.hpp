@@ -1,4 +1,4 @@
-// The connections of one rank to all others: Gloo's transport, found by a Rendezvous.
+// The connections of one rank to all others: Gloo's transport, set up by a Rendezvous.
 #pragma once
 
 #include <hypertune/train/communicator.hpp>
@@ -13,13 +13,13 @@
 
 namespace hypertune::inline v0::detail {
 
-/// For waits whose limit is somebody else's: Gloo's own, when it passes, closes all connections.
+/// For waits with a limit that is handled elsewhere: when Gloo's own limit passes, it closes all connections.
 inline constexpr std::chrono::milliseconds gloo_unlimited = std::chrono::hours(24 * 365);
 
 using GlooBuffer = gloo::transport::UnboundBuffer;
 
-/// Gloo's thread looks after its descriptors every 10 ms where nothing comes, and whoever makes or closes a connection
-/// waits until it does, each time. While one of these is raised, it looks all the time.
+/// Gloo's thread checks its descriptors only every 10 ms if no data arrives, and opening or closing a connection waits
+/// for that each time. While a GlooWaker is raised, the thread checks continuously.
 class GlooWaker {
  public:
   explicit GlooWaker(gloo::transport::Device& device);
@@ -34,15 +34,15 @@ class GlooWaker {
 };
 
 struct GlooLinks {
-  std::shared_ptr<GlooWaker> waker = {};                   ///< of the device: it goes after that
+  std::shared_ptr<GlooWaker> waker = {};                   ///< belongs to the device and is destroyed after it
   std::shared_ptr<gloo::transport::Device> device = {};    ///< has the thread that reads and writes
   std::shared_ptr<gloo::transport::Context> context = {};  ///< has a connection for each other rank
 
-  /// Closes all connections; what was written before still arrives. What waits for them throws.
+  /// Closes all connections; data that was written before still arrives. Waits on them throw.
   void close() const;
 };
 
-/// Connected when this returns on all ranks, or on none: a rank that fails is named on the others.
+/// Returns on all ranks when all are connected, or throws on all ranks: a rank that fails is named on the others.
 GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options);
 
 }  // namespace hypertune::inline v0::detail

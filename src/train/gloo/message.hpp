@@ -1,4 +1,4 @@
-// What ranks say to each other beside the collectives' data: where they are, and why they leave.
+// Messages that ranks exchange besides the collectives' data: their progress, and why they leave.
 #pragma once
 
 #include <hypertune/train/collective_text.hpp>
@@ -14,15 +14,15 @@
 
 namespace hypertune::inline v0::detail {
 
-/// As it stands in memory: all ranks are builds of the same program, as the elements they send each other require.
+/// Sent as stored in memory: all ranks run builds of the same program, which the elements of collectives require, too.
 struct GlooMessage {
   enum class Kind : std::uint32_t { query = 1, answer, left, failed };
 
   Kind kind = {};
   std::uint32_t round = 0;  ///< of a query and its answers
   std::uint64_t sequence =
-      0;  ///< the collective that the sender is in, or was in last; `left`: all until this are done
-  std::uint64_t progress = 0;  ///< steps of it that are done
+      0;  ///< the collective that the sender is in, or was in last; of `left`: all up to this one are done
+  std::uint64_t progress = 0;  ///< number of its steps that are done
   CollectiveShape shape = {};
 
   GroupError::Kind error = {};  ///< of `failed`

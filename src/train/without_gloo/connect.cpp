@@ -1,4 +1,4 @@
-// hypertune::train where Gloo was not found.
+// Part of hypertune::train if Gloo was not found.
 #include <hypertune/train/gloo_communicator.hpp>
 
 namespace hypertune::inline v0 {

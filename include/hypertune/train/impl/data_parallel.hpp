@@ -64,12 +64,12 @@ inline void DataParallel::plan() {
     const std::size_t tail = b + 1 == buckets_.size() ? detail::tail_elements(communicator_.size()) : 0;
     if (!bucket.in_place) memory_[b] = options_.memory->allocate((bucket.count + tail) * size_of(bucket.type));
   }
-  static_cast<void>(options_.memory->take_squares());  // of a step that was given up
+  static_cast<void>(options_.memory->take_squares());  // discard the sum of an abandoned step
   planned_ = true;
   end_step();
 }
 
-/// Once in a generation: whether the ranks have the same gradients, and how many samples their first step has.
+/// Once per generation: compares the registered gradients of all ranks, and adds up the samples of their first step.
 inline void DataParallel::agree(std::int64_t samples) {
   const std::array<std::int64_t, 2> mine = {static_cast<std::int64_t>(registration()), told_.samples + samples};
   std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
@@ -86,7 +86,7 @@ inline void DataParallel::agree(std::int64_t samples) {
            rank);
     total += static_cast<std::uint64_t>(all[2 * rank + 1]);
   }
-  unit_ = static_cast<double>(std::bit_ceil(total));  // of nothing: 1
+  unit_ = static_cast<double>(std::bit_ceil(total));  // 1 if there are no samples
   agreed_ = true;
 }
 
@@ -110,7 +110,7 @@ inline void DataParallel::ready(std::size_t index) {
   launch_ready();
 }
 
-/// What is ready and has nothing before it. The last bucket waits for reduce(), which has the rest of its tail.
+/// Launches the buckets that are ready, in order. The last one waits for reduce(), which knows the rest of its tail.
 inline void DataParallel::launch_ready() {
   if (alone()) return;
   for (; next_ + 1 < buckets_.size() && awaited_[next_] == 0; ++next_) {
@@ -121,7 +121,7 @@ inline void DataParallel::launch_ready() {
   }
 }
 
-/// Puts a bucket's gradients, weighted, where they are reduced.
+/// Writes a bucket's weighted gradients to the memory in which they are reduced.
 inline void DataParallel::launch(const detail::GradientBucket& bucket, void* memory) {
   pieces_.clear();
   for (const auto& piece : bucket.pieces) {
@@ -146,10 +146,10 @@ inline void DataParallel::launch_tail(bool signal) {
   start(memory_.back().get(), bucket.count + detail::tail_elements(communicator_.size()), bucket.type);
 }
 
-/// What the communicator throws comes out of reduce().
+/// Starts a reduction. Its error is thrown by reduce().
 inline void DataParallel::start(void* data, std::size_t count, ElementType type) {
-  if (communicator_.size() == 1) return;  // it is its own sum, and who reduces for one rank may not know its memory
-  const auto landed = [this](std::exception_ptr error) {  // moved on, so that one thread alone lets go of it
+  if (communicator_.size() == 1) return;  // it is its own sum, and a backend for one rank may not support this memory
+  const auto landed = [this](std::exception_ptr error) {  // moved on, so that only one thread releases it
     const std::lock_guard guard(flight_.mutex);
     if (error && !flight_.error) flight_.error = std::move(error);
     --flight_.outstanding;
@@ -157,7 +157,7 @@ inline void DataParallel::start(void* data, std::size_t count, ElementType type)
   };
   {
     const std::lock_guard guard(flight_.mutex);
-    if (flight_.error) return;  // nothing more will come to its end
+    if (flight_.error) return;  // later operations could not complete
     ++flight_.outstanding;
   }
   try {
@@ -166,12 +166,12 @@ inline void DataParallel::start(void* data, std::size_t count, ElementType type)
 }
 
 inline std::exception_ptr DataParallel::wait() {
-  std::unique_lock lock(flight_.mutex);  // as long as the communicator lets its collectives take
+  std::unique_lock lock(flight_.mutex);  // without a limit of its own: collectives have the communicator's
   flight_.landed.wait(lock, [&] { return flight_.outstanding == 0; });
   return std::exchange(flight_.error, nullptr);
 }
 
-/// The gradients are nobody else's any more.
+/// Ends all operations on the gradients.
 inline void DataParallel::settle() noexcept {
   bool under_way = false;
   {
@@ -181,13 +181,13 @@ inline void DataParallel::settle() noexcept {
   if (under_way) {
     try {
       communicator_.abort(GroupError(GroupError::Kind::changed, "a step was given up before its reduce()"));
-    } catch (...) {  // the collectives end by their own limit
+    } catch (...) {  // the collectives end by their own timeout
     }
   }
   wait();
 }
 
-/// What is accumulated is in samples over another unit now.
+/// Converts the accumulated sum to another unit.
 inline void DataParallel::accumulate_by(double unit) {
   const double factor = std::exchange(accumulated_unit_, unit) / unit;
   if (factor == 1 || !accumulated_) return;
@@ -201,7 +201,8 @@ inline void DataParallel::accumulate(std::int64_t samples) {
   if (begun_) fail(Errc::usage, "accumulate() after begin(): what is begun ends with reduce()");
   check_step(samples);
   if (samples == 0) return;
-  // Before the ranks have agreed on a unit, and beyond it, this rank's own: so large that the sum does not overflow.
+  // The unit is the agreed one, or a larger one of this rank if the ranks have not agreed yet or the sum could
+  // overflow.
   if (!accumulated_) accumulate_by(agreed_ ? unit_ : 1);
   const auto total = static_cast<std::uint64_t>(told_.samples + samples);
   if (static_cast<double>(total) > accumulated_unit_) accumulate_by(static_cast<double>(std::bit_ceil(total)));
@@ -280,11 +281,11 @@ inline void DataParallel::take_mean() {
       options_.memory->divide(pieces_, total / unit_, bucket.type);
   }
   reduced_.square = options_.memory->take_squares();
-  // Never less than before: after the short batch at the end of an epoch comes a whole one.
+  // Never decreases: the short batch at the end of an epoch is followed by full ones.
   unit_ = std::max(unit_, static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(reduced_.samples))));
 }
 
-/// A rank without others, which has accumulated nothing, has the mean already.
+/// Without other ranks, and without accumulated gradients, the gradients are already the mean.
 inline void DataParallel::take_alone(bool signal) {
   reduced_ = {.samples = samples_, .parts = samples_ != 0 ? 1 : 0, .signalled = signal};
   for_each_type([&](std::span<const GradientPiece> pieces, ElementType type) {
@@ -307,7 +308,7 @@ inline void DataParallel::end_step() {
   for (const auto& bucket : buckets_) awaited_.push_back(bucket.pieces.size());
 }
 
-/// All gradients in place, those of a type that follow one another together.
+/// Calls `body` with all gradients in place, grouped by runs of equal types.
 inline void DataParallel::for_each_type(const auto& body) const {
   for (std::size_t i = 0; i < gradients_.size();) {
     const ElementType type = gradients_[i].type;
