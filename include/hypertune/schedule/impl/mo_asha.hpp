@@ -21,17 +21,17 @@ HYPERTUNE_INLINE bool among_first(const std::vector<LossVector>& points, std::si
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < points.size(); ++i)
     if (finite(i)) order.push_back(i);
-  if (!finite(target)) {  // after all that are finite, in the order of arrival
+  if (!finite(target)) {  // non-finite points rank after all finite ones, in the order of arrival
     std::size_t place = order.size();
     for (std::size_t i = 0; i < target; ++i) place += !finite(i);
     return place < quota;
   }
-  // Whoever beats it stands before it.
+  // A point ranks after all points that dominate it.
   std::size_t beaten_by = 0;
   for (const std::size_t i : order)
     if (dominates(points[i], points[target]) && ++beaten_by >= quota) return false;
-  // In lexicographic order nobody is beaten by one that comes later: each goes to the first front where nobody beats it
-  // (Zhang et al., "An Efficient Approach to Nondominated Sorting", 2015).
+  // In lexicographic order no point is dominated by a later one: each goes to the first front in which no point
+  // dominates it (Zhang et al., "An Efficient Approach to Nondominated Sorting", 2015).
   std::sort(order.begin(), order.end(),
             [&](std::size_t i, std::size_t j) { return points[i] != points[j] ? points[i] < points[j] : i < j; });
   std::vector<std::vector<std::size_t>> fronts;
