@@ -35,7 +35,8 @@ inline std::string encoded(const State& state) {
     bytes.append(reinterpret_cast<const char*>(values->data()), values->size() * sizeof(float));
   return bytes;
 }
-/// Throws std::runtime_error, naming `where`, unless the bytes are the state of a network with `parameters` parameters.
+/// Decodes the state of a network with `parameters` parameters. If the bytes are not one, throws std::runtime_error
+/// that names `where`.
 inline State decoded(std::string_view bytes, std::size_t parameters, const std::string& where) {
   StateHeader header{};
   if (bytes.size() >= sizeof header) std::memcpy(&header, bytes.data(), sizeof header);

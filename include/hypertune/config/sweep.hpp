@@ -185,7 +185,7 @@ class SweepReader {
     // Pods tell each other their addresses, and the machines of a cluster may be pods.
     const bool by_network = executor_.slurm || (executor_.ssh && executor_.ssh->cluster.empty());
     options_.group.required = trial_ && by_network;
-    // On machines launched for the queue, the number of machines for so many trials follows from the cpus of a trial.
+    // On machines launched for the queue, the number of machines follows from the cpus of a trial.
     const bool cpus_given = given("cpus"), gpus_given = given("gpus");
     if (executor_.ssh && !executor_.ssh->cluster.empty() && !cpus_given) options_.resources.cpus = 1;
     // A worker of Slurm or Kubernetes is requested for one trial, which gets all of it unless the file says what a

@@ -18,10 +18,11 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// Extrapolates a learning curve: an ensemble of curves level + amount * s^-b (power laws) and level + amount * exp(-k
-/// s), over a grid of b and k. Level and amount of each are fitted by Bayesian linear regression with unknown noise
-/// (normal-inverse-gamma); the curves are weighted by their evidence. All integrals are exact, so that nothing is
-/// sampled. The cost of adding a value depends only on the size of the grid, not on the number of earlier values.
+/// Extrapolates a learning curve: an ensemble of curves level + amount * s^-b (power laws) and
+/// level + amount * exp(-k s), over a grid of b and k. Level and amount of each are fitted by Bayesian linear
+/// regression with unknown noise (normal-inverse-gamma); the curves are weighted by their evidence. All integrals are
+/// exact, so that nothing is sampled. The cost of adding a value depends only on the size of the grid, not on the
+/// number of earlier values.
 class CurveEnsemble {
  public:
   /// Adds the value after `step` steps, 1 or more. The value must be finite.

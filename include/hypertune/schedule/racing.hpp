@@ -45,11 +45,11 @@ enum class RaceReports : std::uint8_t {
 /// both have done. The best trial is the one that has done most instances, and among those has the least mean. The
 /// trial stops when a paired one-sided test rejects that it is as good. `alpha` is the total risk, over all tests of a
 /// trial, that it is stopped although it is as good as the best one: a test with k tests before it gets
-/// alpha / ((k + 1) (k + 2)), or an equal share if `instances` is known (Bonferroni). With RaceTest::friedman, all running trials
-/// that have done as many instances, and the best one, are ranked on each instance. The trial stops when Friedman's
-/// test says that they differ and the comparison after it says that this trial is worse than the one with the best
-/// ranks. With only two trials Wilcoxon's test is used instead. A trial with an infinite mean stops as soon as another
-/// one has a finite mean.
+/// alpha / ((k + 1) (k + 2)), or an equal share if `instances` is known (Bonferroni). With RaceTest::friedman, all
+/// running trials that have done as many instances, and the best one, are ranked on each instance. The trial stops when
+/// Friedman's test says that they differ and the comparison after it says that this trial is worse than the one with
+/// the best ranks. With only two trials Wilcoxon's test is used instead. A trial with an infinite mean stops as soon as
+/// another one has a finite mean.
 ///
 /// Trials run in parallel and start at any time (asynchronously, unlike irace's iterations; the searcher does the
 /// sampling). The reports may be the values themselves (`reports = RaceReports::value`), but then searchers and results

@@ -78,8 +78,8 @@ struct Choice {
 /// are replayed. It must not use a clock or random numbers of its own. Only on_report() is required:
 /// ```cpp
 /// struct StopTheHopeless {
-///   ht::Decision on_report(const ht::Progress& p) { return p.loss() > 0.9 ? ht::Decision::stop :
-///   ht::Decision::proceed;
+///   ht::Decision on_report(const ht::Progress& p) {
+///     return p.loss() > 0.9 ? ht::Decision::stop : ht::Decision::proceed;
 ///   }
 /// };
 /// ```
@@ -87,9 +87,9 @@ struct Choice {
 /// - `void prepare(const SearchSpace&, std::uint64_t seed)`: called once, before anything else, for a scheduler that
 ///   makes configurations; it must draw from derived_rng(seed, {…}), derived from the event at hand;
 /// - `void on_create(TrialId)` or `void on_create(TrialId, const Point&)`: a trial was created; before its first step;
-/// - `void on_pause(TrialId)`: a trial has paused as told: its slot is free and its state is saved, if it is to be;
+/// - `void on_pause(TrialId)`: a trial has paused as told: its slot is free, and its state is saved if needed;
 /// - `void on_exploit(TrialId, TrialId donor, const Point&)`, or with `int steps` as well: a paused trial has taken
-///   over the donor's checkpoint (of that number of steps), as choose_next() chose; on_resume() follows;
+///   over the donor's checkpoint (of that number of steps), as choose_next() decided; on_resume() follows;
 /// - `void on_resume(TrialId)`: a paused trial is resumed (also during replay, so that choose_next() may be const);
 /// - `void on_end(TrialId, TrialState)`: a trial has ended, for whatever reason;
 /// - `Choice choose_next(const Pool&)`: what to do with a free slot (default: start a new trial). If it answers `wait`

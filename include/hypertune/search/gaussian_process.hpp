@@ -96,8 +96,8 @@ struct GaussianProcess {
   std::size_t startup_count() const;
   bool starts() const;
 
-  // The initial design lasts until the trials have done as many steps as that many full runs: trials that are stopped
-  // soon are cheap and tell little each, and a bar set by few trials would keep out slow starters.
+  // The initial design lasts until all trials together have made the steps of startup_count() full runs: trials stopped
+  // early are cheap and tell little, and a bar set by few trials would stop trials that start slowly.
   bool starts_by_levels() const;
 
   // A point of the space-filling design, or drawn from the user's prior.

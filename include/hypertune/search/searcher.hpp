@@ -90,8 +90,8 @@ struct Observation {
 /// `static constexpr bool multi_objective = true;` says that it reads all of `losses`; otherwise several objectives are
 /// refused. A `name()` is shown to the user and kept in the record. `bool covers_grid() const` says that it enumerates
 /// the grid dimensions itself, so that the Tuner need not wrap it in mixed_grid(); `bool finite() const` says that it
-/// will be exhausted, so that the number of samples may be left open. Its options (Described in option.hpp), and `void
-/// check() const` for what the options cannot express, are evaluated when it becomes an AnySearcher.
+/// will be exhausted, so that the number of samples may be left open. Its options (Described in option.hpp), and
+/// `void check() const` for what the options cannot express, are evaluated when it becomes an AnySearcher.
 ///
 /// A Tuner calls suggest() and observe() on a separate thread, one call at a time, so that no trial waits for a model.
 /// `static constexpr bool cheap = true;` (or `bool cheap() const`, called after prepare()) says that they take

@@ -50,8 +50,8 @@ class Permutation {
     }
     return high;
   }
-  /// Maps the upper half of a mixture to a number below `bound`, which is at most 2^32. The bias is below 2^-32 *
-  /// bound.
+  /// Maps the upper half of a mixture to a number below `bound`, which is at most 2^32. The bias is below
+  /// 2^-32 * bound.
   static std::uint64_t below(std::uint64_t bound, std::uint64_t mixture) { return ((mixture >> 32U) * bound) >> 32U; }
 
   std::uint64_t network(std::uint64_t value) const {

@@ -25,8 +25,8 @@ namespace hypertune::inline v0::detail {
 /// The state of Auto.
 struct AutoState {
   std::optional<AnySearcher> chosen_{};
-  std::optional<GaussianProcess> gp_{};  // used instead of chosen_, together with …
-  std::optional<Tpe> tpe_{};             // … this, except that Auto may also use tpe_ alone
+  std::optional<GaussianProcess> gp_{};  // instead of chosen_, together with tpe_
+  std::optional<Tpe> tpe_{};             // together with gp_, or alone
   std::optional<SearchSpace> space_{};
   SearchContext goal_{};
   std::optional<GaussianProcess> other_{};     // searches for other minima

@@ -65,7 +65,7 @@ class NsgaState {
     return all;
   }
 
-  // Steady state: each result enters the population and the worst member leaves. Generations are not waited for.
+  // Steady state: each result enters the population and the worst member leaves. It does not wait for a generation.
   void take(Individual individual) {
     if (individual.fitness.failed) return;
     population_.push_back(std::move(individual));

@@ -1,4 +1,4 @@
-// The part that evolutionary searchers have in common around their own way of breeding.
+// The common part of the evolutionary searchers, which differ in how they breed.
 #pragma once
 
 #include <hypertune/search/detail/genes.hpp>

@@ -1,6 +1,6 @@
 // Tried: which configurations have been tried, and what is left of a finite space.
 //
-// Repeating a configuration that has a result is not useful here; repeat() does that on request, against noise.
+// A searcher learns nothing new from repeating a configuration. To average out noise, use repeat().
 #pragma once
 
 #include <hypertune/random.hpp>

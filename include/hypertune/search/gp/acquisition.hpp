@@ -19,8 +19,8 @@ namespace hypertune::inline v0::detail::gp {
 
 /// The sum of these logarithms: the expected improvement over `best`; the probability that a scheduler lets the trial
 /// run until the improvement shows (without it, configurations that are stopped at once are suggested again and again,
-/// as nothing is learnt of their final loss); the probability that every learnt constraint is met; and the user's prior
-/// times `prior_weight` (Hvarfner et al., "piBO", ICLR 2022).
+/// as nothing is learnt of their final loss); the probability that every learnt constraint is met; and the user's
+/// prior, multiplied by `prior_weight` (Hvarfner et al., "piBO", ICLR 2022).
 struct Acquisition {
   const Encoding* encoding = nullptr;
   const Chain* objective = nullptr;  ///< null: there is nothing to improve on yet, only feasibility counts

@@ -119,7 +119,7 @@ class Learner {
     const auto values = transform(all.losses, result.bend).values;
     if (count >= 50) result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 12).hyper;
     take(with_direction(all.inputs, values, result.hyper), result.hyper);
-    if (take(with_trend(all.inputs, values, result.hyper), result.hyper))  // more steps, or a warp would gain by those
+    if (take(with_trend(all.inputs, values, result.hyper), result.hyper))  // fit longer before trying a warp
       result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 20).hyper;
     if (result.bend != Bend::linear) straighten(all, std::move(straight), result);
     take(with_warp(all.inputs, transform(all.losses, result.bend).values, result.hyper), result.hyper);

@@ -11,8 +11,8 @@ inline constexpr double log_root_two_pi = 0.91893853320467274178;
 
 inline double log_normal_density(double z) { return -z * z / 2 - log_root_two_pi; }
 
-/// c = 1 / (t + 2 / (t + 3 / (t + …))), a continued fraction, for t >= 5. Mills' ratio (1 - Phi(t)) / phi(t) is 1 / (t
-/// + c), and 1 - t * Mills' ratio is c / (t + c), without cancellation.
+/// c = 1 / (t + 2 / (t + 3 / (t + …))), a continued fraction, for t >= 5. Mills' ratio (1 - Phi(t)) / phi(t) is
+/// 1 / (t + c), and 1 - t * Mills' ratio is c / (t + c), without cancellation.
 inline double mills_tail(double t) {
   if (t > 1e8) return 1 / t;
   double c = 0;

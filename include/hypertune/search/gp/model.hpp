@@ -26,13 +26,13 @@ struct Posterior {
 /// A Gaussian process with a constant mean (with prior N(0, 1); its most probable value is used), a Matern 5/2 kernel
 /// with a lengthscale per feature, and Gaussian noise, conditioned on data.
 ///
-/// If the hyperparameters have a direction v, distances grow along it, too: the kernel's r^2 is the sum of (d_k /
-/// lengthscale_k)^2 plus (v . d)^2. So changes along one line across the features (a ridge, an oblique valley) are
-/// learnt as such. This is the factor analysis distance of Rasmussen and Williams, "Gaussian Processes for Machine
+/// If the hyperparameters have a direction v, distances grow along it, too: the kernel's r^2 is the sum of
+/// (d_k / lengthscale_k)^2 plus (v . d)^2. So changes along one line across the features (a ridge, an oblique valley)
+/// are learnt as such. This is the factor analysis distance of Rasmussen and Williams, "Gaussian Processes for Machine
 /// Learning", 2006, section 5.1, of rank one.
 ///
-/// If they have a trend, a quadratic of the numeric features with learnt coefficients is added: the kernel (1 + u .
-/// u')^2 (the same book, section 4.2.2), with u from -1 to 1 in each feature, after the warp.
+/// If they have a trend, a quadratic of the numeric features with learnt coefficients is added: the kernel
+/// (1 + u . u')^2 (the same book, section 4.2.2), with u from -1 to 1 in each feature, after the warp.
 class Model {
  public:
   Model() = default;
