@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A script for torchrun that is also a trainer for hypertune: DistributedDataParallel over a small network that learns
-whether a point lies in a ring. Its group is in the environment (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
+whether a point lies in a ring. The environment has its group (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT).
 
     torchrun --nproc-per-node 2 train.py --lr 0.1 --width 32          trains without hypertune, too
 """

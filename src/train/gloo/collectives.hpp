@@ -51,7 +51,7 @@ class GlooCommunicator {
   void reduce_by_parts(GlooOperation& operation, const collective::AllReduce& what);
   void reduce_by_ring(GlooOperation& operation, const collective::AllReduce& what);
 
-  std::shared_ptr<GlooWaker> waker_;  ///< destroyed last: the memory registered for the buffers keeps the device alive
+  std::shared_ptr<GlooWaker> waker_;  ///< destroyed last: the buffers keep the device alive
   int ring_from_ = 9;
   std::vector<Scratch> scratch_{2};
   GlooGroup group_;  ///< destroyed first: after that Gloo no longer uses the memory above

@@ -14,11 +14,11 @@ namespace {
 /// from these.
 constexpr std::uint64_t mail_slot = 0x68797065'72740001U, bell_slot = mail_slot + 1, probe_slot = mail_slot + 2;
 
-/// How long to wait for answers, and for the last message to be sent, by ranks whose listening threads are idle.
+/// How long to wait for answers, and until the last message was read, by ranks whose listening threads are idle.
 std::chrono::milliseconds patience(double timeout) {
   return std::chrono::milliseconds(static_cast<int>(std::clamp(timeout / 2, 0.1, 2.0) * 1000));
 }
-/// How long to wait until the last message is sent to a rank that is named in the error, and probably reads nothing.
+/// How long to wait until the last message was read by a rank that is named in the error. It probably reads nothing.
 constexpr std::chrono::milliseconds named_patience{150};
 
 }  // namespace

@@ -104,7 +104,7 @@ class GlooGroup {
   std::uint32_t round_ = 0;
   std::uint64_t seen_progress_ = 0, seen_sequence_ = 0;  ///< over all ranks, at the last query
 
-  std::list<Letter> mailboxes_;  ///< the last is in use; messages to the others are not waited for
+  std::list<Letter> mailboxes_;  ///< the last is in use; nothing waits for messages in the others
   std::unique_ptr<GlooBuffer> probe_;
   std::list<Letter> letters_out_;  ///< kept to the end, as it is not known when a message was read; they are few
 
