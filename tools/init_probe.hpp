@@ -16,10 +16,9 @@ CommandHelp probe_help(const std::vector<std::string>& command, Seconds timeout)
 
 /// The reports found in a command's output.
 struct ProbedReports {
-  std::vector<std::string> json;  ///< metrics of its JSON lines, in their order
-  std::vector<std::pair<std::string, std::string>>
-      expressions;      ///< otherwise found in its text: names and regular expressions
-  std::string failure;  ///< how the command failed, if it did
+  std::vector<std::string> json;                                 ///< metrics of its JSON lines, in their order
+  std::vector<std::pair<std::string, std::string>> expressions;  ///< otherwise, for its text
+  std::string failure;                                           ///< how the command failed, if it did
 };
 /// Runs the command unchanged until it has reported, or ended, or `timeout` seconds are over, and then kills it.
 ProbedReports probe_reports(const std::vector<std::string>& command, Seconds timeout);

@@ -26,7 +26,7 @@ int submit_to_kubernetes(const KubernetesSubmission& submission);
 struct SubmittedSweep {
   std::string file;
   std::vector<std::string> set = {};  ///< as given to `submit`
-  std::string volume = {};  ///< the claim with its record; empty: the one that its Job names, or the one made for it
+  std::string volume = {};            ///< the record's claim; empty: the one its Job names, or made for it
 };
 
 /// Adds the flag --kubernetes with the help text `what`, and the option --set. Returns the flag.

@@ -219,8 +219,7 @@ json::object space_definitions() {
                                 {"properties", std::move(properties)},
                                 {"required", json::array{name}},
                                 {"additionalProperties", false}});
-    group[name] =
-        json::object{{"type", "object"}, {"$ref", "#/$defs/parameter"}};  // a parameter that has the name of a domain
+    group[name] = json::object{{"type", "object"}, {"$ref", "#/$defs/parameter"}};  // a parameter named so
   }
   group["when"] = described(beside.front());
   ways.push_back(json::object{{"description", "a group: its parameters are called group.name"},
