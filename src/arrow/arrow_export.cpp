@@ -157,7 +157,7 @@ void write_trials(const Results& results, const std::filesystem::path& file) {
   columns.emplace_back("failures", Type::int64);
   columns.emplace_back("cause", Type::text);
   ar::IpcFile out(file, columns, metadata_of(info));
-  const std::size_t most = std::min<std::size_t>(batch_rows(columns.size()), 16384);  // 2 GiB hold as many of 4 KiB
+  const std::size_t most = std::min<std::size_t>(batch_rows(columns.size()), 16384);  // texts of 4 KiB stay below 2 GiB
   std::size_t rows = 0;
   for (const TrialResult& trial : results.trials()) {
     std::size_t i = 0;

@@ -50,7 +50,7 @@ class Average {
   }
 
   double from_, to_, width_;
-  std::vector<std::int64_t> whole_;  // change from the part before in the number that covers all of the part
+  std::vector<std::int64_t> whole_;  // how many more cover this whole part than the previous one
   std::vector<double> partly_;       // seconds covered by those that begin or end in the part
 };
 

@@ -178,7 +178,7 @@ void ExperimentView::take(const record::TrialCreated& event, Seconds time) {
   TrialRow row;
   row.id = event.trial;
   row.created = time;
-  if (at != rows_.end()) {  // an id out of order moves rows: compute all anew
+  if (at != rows_.end()) {  // an id out of order moves rows: recompute all
     const auto place = at - rows_.begin();
     rows_.insert(at, std::move(row));
     changed_.clear();
