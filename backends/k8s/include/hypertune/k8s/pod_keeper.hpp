@@ -15,7 +15,7 @@ namespace hypertune::inline v0::k8s {
 inline constexpr std::string_view keeper_argument = "--hypertune-pod";
 
 /// The variables of a pod that a keeper reads.
-inline constexpr std::string_view token_variable = "HYPERTUNE_POD_TOKEN";    ///< from a Secret; set: it calls home
+inline constexpr std::string_view token_variable = "HYPERTUNE_POD_TOKEN";    ///< from a Secret; set if pods connect
 inline constexpr std::string_view name_variable = "HYPERTUNE_POD_NAME";      ///< of the worker
 inline constexpr std::string_view driver_variable = "HYPERTUNE_POD_DRIVER";  ///< the file with the driver's address
 inline constexpr std::string_view orphan_variable = "HYPERTUNE_POD_ORPHAN";  ///< KeeperOptions::orphan_timeout
