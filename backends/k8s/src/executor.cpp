@@ -208,7 +208,7 @@ class KubernetesWatch {
     options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;
     options.timeouts.connect = 9e8;      // a pod may wait for a node for any length of time
-    options.timeouts.first_delay = 0.1;  // another pod takes its place
+    options.timeouts.first_delay = 0.1;  // a new pod replaces the lost one
     options.timeouts.stable = std::min(options.timeouts.stable, 10.0);  // independent of earlier pods
     options.dials = std::clamp(most_, 1, 4096);                         // no dial waits for the pod of another one
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
