@@ -1,4 +1,4 @@
-// Whether this program runs in a pod, and in which.
+// OwnPod: finds out whether this program runs in a pod, and in which.
 #include "own_pod.hpp"
 
 #include "json_at.hpp"
