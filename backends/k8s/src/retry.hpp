@@ -17,8 +17,7 @@ struct Outcome {
     answered,    ///< see `status`
     unsent,      ///< no connection was made, so the call was not performed
     lost,        ///< it is unknown whether the call was performed
-    impossible,  ///< what another attempt will not change: a certificate that is not trusted, an answer that is too
-                 ///< long
+    impossible,  ///< another attempt will not help: an untrusted certificate, an answer that is too long
   };
   Kind kind = Kind::unsent;
   int status = 0;
