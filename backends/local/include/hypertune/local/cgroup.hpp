@@ -1,4 +1,4 @@
-// CgroupTree: memory limits that the kernel keeps, where this program may make cgroups (v2) of its own.
+// CgroupTree: memory limits enforced by the kernel, if this program may create cgroups (v2).
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0::local::detail {
 
-/// Where the cgroups (v2) of this machine are, and which of them this process is in.
+/// The mount point of the cgroups (v2) of this machine, and the cgroup of this process.
 struct CgroupPlace {
   std::filesystem::path mount;
   std::filesystem::path own;  ///< below mount
@@ -20,34 +20,35 @@ struct CgroupPlace {
   static std::optional<CgroupPlace> find();
 };
 
-/// A cgroup for each worker process whose trial has a memory limit, in one of this program's own. That one is made in
-/// the nearest cgroup that may be written and gives memory limits to its children, going up only where that leaves no
-/// limit behind; where this program is alone in its cgroup (systemd-run, a delegated one), in there: all its processes
-/// move to a leaf then, as the kernel wants. Nothing is made before the first prepare().
+/// Creates a cgroup for each worker process whose trial has a memory limit, inside a cgroup for this program. The
+/// latter is created in the nearest cgroup, from this process's own upwards, that is writable and can give its children
+/// memory limits; the search does not go above a cgroup with limits. If this program is alone in its cgroup
+/// (systemd-run, a delegated one), that one is used: its processes are then moved to a leaf, as the kernel requires.
+/// Nothing is created before the first prepare().
 class CgroupTree {
  public:
   CgroupTree() : CgroupTree(CgroupPlace::find()) {}
   explicit CgroupTree(const std::optional<CgroupPlace>& place);
 
-  /// Empty: it can be made, or has been.
+  /// Why there are no cgroups; empty if they can be, or have been, created.
   const std::string& why_not() const { return why_not_; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// Makes it, once. False: there is none.
+  /// Creates the program's cgroup, once. False if that is not possible.
   bool prepare();
 
-  /// To be called in a worker process: moves it to a cgroup with that limit, or lifts the limit (0). False: it has
-  /// none.
+  /// To be called in a worker process: moves it to a cgroup with that limit, or lifts the limit (0). Returns whether it
+  /// has a limit.
   bool enter(std::uint64_t limit) const;
 
-  /// Of a worker, by another process: whether the kernel limits it; whether it ended it for that; how much it may hold.
+  /// To be called by another process: whether the worker has a cgroup; whether the kernel has killed it for its limit.
   bool holds(pid_t worker) const;
   bool killed(pid_t worker) const;
-  /// The worker and all that it started are gone.
+  /// Removes the cgroup of a worker that is gone with everything that it started.
   void drop(pid_t worker) const;
 
-  /// Takes away what was made, whoever made it; what processes are still in stays. Also for the guardian, whose copy of
-  /// this is older.
+  /// Removes the cgroups, even if another process created them, except those with processes in them. Also called by the
+  /// guardian, whose copy of this object is older.
   void remove() const;
 
  private:
@@ -55,7 +56,7 @@ class CgroupTree {
 
   static std::string text_of(const std::filesystem::path& file);
   static bool has_word(const std::filesystem::path& file, std::string_view wanted);
-  // One write(2), as the kernel takes these files.
+  // By a single write(2), as the kernel requires for these files.
   static bool write(const std::filesystem::path& file, const std::string& text);
   static std::vector<pid_t> processes_in(const std::filesystem::path& group);
   bool mine(pid_t pid) const;
@@ -65,7 +66,7 @@ class CgroupTree {
 
   bool make();
 
-  // Of programs that were killed with their guardian.
+  // Removes cgroups of programs that were killed together with their guardian.
   void remove_stale() const;
   static void remove_folder(const std::filesystem::path& group);
   bool others_in(const std::filesystem::path& group) const;

@@ -1,4 +1,4 @@
-// ChildProcess: a command in a process group of its own, with its output in pipes.
+// ChildProcess: an external command in a process group of its own, with its output in pipes.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -16,17 +16,18 @@ namespace hypertune::inline v0::local::detail {
 
 using hypertune::detail::Descriptor;
 
-/// Whether this process is a worker of a Guardian: then it runs one command at a time, adopts what that leaves behind,
-/// and dies with its driver, so that commands need no keeper.
+/// Whether this process is a worker of a Guardian. Such a process runs one command at a time, adopts the command's
+/// orphans, and dies with its driver, so that commands need no keeper process.
 bool& is_worker_process();
 
-/// How often SIGTERM has come to this worker process. Who ends all processes of a machine or of a job sends it to each
-/// one. A worker leaves it to its driver what becomes of the trial, which may save first; a command was told as well.
+/// How many SIGTERMs this worker process has received. When a machine is shut down or a job is ended, every process
+/// gets one. A worker ignores it otherwise: its driver, which gets it too, decides about the trial and may let it save
+/// first. The command has got it as well.
 std::atomic<int>& ends_from_outside();
 void leave_ends_to_driver();
 
-/// Used by one thread at a time. In a worker process it is a child of that process, and the kernel ends it with the
-/// worker's main thread; elsewhere a keeper stands between, and ends it with this process.
+/// Not thread-safe. In a worker process the command is a direct child, which the kernel kills when the worker's main
+/// thread ends. In other processes a keeper process is its parent, and kills it when this process ends.
 class ChildProcess {
  public:
   /// Throws NotStarted if the program cannot be run.
@@ -34,25 +35,26 @@ class ChildProcess {
                         std::map<std::string, std::optional<std::string>> environment = {});
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
-  /// Ends it by force, with all its group and all that it started.
+  /// Kills the command, its process group and everything that it started.
   ~ChildProcess();
 
   void signal(int number) const { process_.signal(number); }
 
-  /// Waits for output or the exit, at most `seconds` (0: looks only). `out` and `err` take what came.
+  /// Waits for output or the exit, at most `seconds` (0: does not wait). Appends the output to `out` and `err`.
   void pump(double seconds, std::string& out, std::string& err);
 
-  /// Whether it, or what it started, is stopped (SIGSTOP).
+  /// Whether the command, or a process that it started, is stopped (SIGSTOP).
   bool is_stopped() const { return process::any_stopped(process_.pid()); }
 
-  /// Of wait(2), once it has exited.
+  /// The status of wait(2), once the command has exited.
   const std::optional<int>& status() const { return process_.status(); }
 
  private:
-  // One read, or (`all`) everything that is there.
+  // Reads once, or (`all`) until nothing is left.
   static void take(Descriptor& pipe, std::string& text, bool all);
 
-  // A worker adopts orphans: those that left the group and outlived the command are here.
+  // Kills processes that left the group and outlived the command. A worker adopts such orphans, so they are its
+  // children.
   static void sweep();
 
   process::Subprocess process_;

@@ -1,4 +1,4 @@
-// CommandProgram: a trial that is any executable; it reports by lines on its standard output.
+// CommandProgram: runs trials as an external command, which reports by lines on its standard output.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -18,19 +18,21 @@ namespace detail {
 
 struct CommandPlan;
 
-/// Error of kind `usage`, at `where`, if the pattern is no regular expression, or one with fewer groups.
+/// Throws an Error of kind `usage` that names `where` if the pattern is no regular expression or has fewer than
+/// `groups` groups.
 void check_pattern(const std::string& pattern, std::string_view where, std::size_t groups);
 
 }  // namespace detail
 
 /// A trial that is an external command. It gets its parameters by {name} in its arguments, or as JSON in
-/// HYPERTUNE_PARAMS; reports by JSON lines on its standard output, one a step (`{"step": 3, "accuracy": 0.91,
-/// "checkpoint": "step-3"}`); and saves by writing a folder under HYPERTUNE_CHECKPOINT and naming it in a report. Its
-/// other output goes to trials/<id>/log. Works under every executor. Of a trial of several workers each runs the
-/// command, with its rank in its environment as torchrun has it; rank 0's reports and checkpoints are the trial's.
+/// HYPERTUNE_PARAMS. It reports by JSON lines on its standard output, one per step (`{"step": 3, "accuracy": 0.91,
+/// "checkpoint": "step-3"}`). It saves by writing a folder under HYPERTUNE_CHECKPOINT and naming it in a report. Its
+/// other output goes to trials/<id>/log. Works under every executor. If a trial has several workers, each runs the
+/// command, with its rank in the same environment variables as under torchrun; the reports and checkpoints of rank 0
+/// are the trial's.
 class CommandProgram final : public Program {
  public:
-  /// Error of kind `usage` if the command names an unknown parameter, or an expression is malformed.
+  /// Throws an Error of kind `usage` if the command names an unknown parameter or a regular expression is malformed.
   CommandProgram(const SearchSpace& space, CommandOptions options);
   CommandProgram(const std::vector<std::string>& names, CommandOptions options);
 

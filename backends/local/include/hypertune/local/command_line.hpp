@@ -1,4 +1,4 @@
-// CommandLine: a command's arguments with the trial's values in place of {names}.
+// CommandLine: a command's arguments, with {names} replaced by values of the trial.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -11,15 +11,15 @@
 
 namespace hypertune::inline v0::local {
 
-/// Arguments in which {name} stands for a parameter, {trial}, {step}, {directory}, {checkpoint} or {restore} for what
-/// the environment variables of that name say, and {{ and }} for braces. An argument whose parameter is not active in a
-/// trial becomes empty there. No shell is involved.
+/// Arguments in which {name} stands for a parameter; {trial}, {step}, {directory}, {checkpoint} and {restore} stand for
+/// the values of the environment variables HYPERTUNE_…; and {{ and }} stand for braces. The {name} of a parameter that
+/// is not active in a trial becomes empty. No shell is involved.
 class CommandLine {
  public:
   using Values = std::map<std::string, std::string, std::less<>>;
 
-  /// `names`: the space's parameters. Error of kind `usage` if an argument names anything else, or a brace is left
-  /// open.
+  /// `names`: the space's parameters. Throws an Error of kind `usage` if an argument names anything else, or braces do
+  /// not match.
   CommandLine(std::vector<std::string> arguments, const std::vector<std::string>& names);
 
   std::vector<std::string> operator()(const Values& values) const;

@@ -1,4 +1,4 @@
-// What a command is, and what its output means.
+// The options of an external command and of the interpretation of its output.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::local {
 
-/// What to do about a failure when a line of the command's output matches.
+/// What to do at a failure if a line of the command's output has matched.
 struct LogRule {
   std::string match;  ///< a regular expression (ECMAScript), found anywhere in a line
   bool exclude_host = false;
@@ -19,17 +19,17 @@ struct LogRule {
 struct CommandOptions {
   std::vector<std::string> command = {};  ///< the program and its arguments, with {names}: see CommandLine
   std::map<std::string, std::string> metrics =
-      {};  ///< by name, a regular expression with one group, for lines without JSON
-  std::map<std::string, std::string> environment = {};  ///< added to this program's
+      {};  ///< by name: a regular expression with a group, for lines without JSON
+  std::map<std::string, std::string> environment = {};  ///< added to this program's environment
   std::vector<LogRule> log_rules = {};
   Seconds grace = 5;  ///< seconds between SIGTERM and SIGKILL
-  /// Of a trial of several workers: seconds until a command that is stopped (SIGSTOP) is taken for lost.
+  /// If a trial has several workers: seconds until a command that is stopped (SIGSTOP) counts as lost.
   Seconds stop_limit = 60;
-  /// The metrics that are tuned. A line of JSON that has none of them, no step and no checkpoint is no report (a
-  /// program may print its settings so). Empty: every line of JSON with a number in it is one.
+  /// The metrics to tune. A JSON line with none of them, no step and no checkpoint is no report (programs may print
+  /// their settings as JSON). Empty: every JSON line with a number is a report.
   std::vector<std::string> objectives = {};
-  /// Whether the command is told its slot (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES): for executors whose trials share a
-  /// process, which cannot be bound to the slot of one of them.
+  /// Whether the command gets environment variables for its slot (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES): for executors
+  /// whose trials share a process, which cannot be bound to the slot of one trial.
   bool bind_to_slot = false;
 };
 

@@ -29,7 +29,7 @@
 
 namespace hypertune::inline v0::local::detail {
 
-/// A command as it was understood.
+/// A command with its compiled expressions.
 struct CommandPlan {
   CommandLine line;
   std::vector<std::pair<std::string, std::regex>> metrics;
@@ -39,7 +39,7 @@ struct CommandPlan {
   };
   std::vector<Rule> rules;
   CommandOptions options;
-  std::vector<std::string> gpus;  // by the slot's numbers
+  std::vector<std::string> gpus;  // indexed by the slot's numbers
 };
 
 class CommandRun final : public TrialRun {
@@ -49,7 +49,7 @@ class CommandRun final : public TrialRun {
   CommandRun(const CommandRun&) = delete;
   CommandRun& operator=(const CommandRun&) = delete;
 
-  bool can_save() const override { return false; }  // it saves when it wants to; see adopted()
+  bool can_save() const override { return false; }  // the command decides when to save; see adopted()
   void save(CheckpointWriter&) override {}
 
   std::optional<Report> step() override;
@@ -65,16 +65,16 @@ class CommandRun final : public TrialRun {
 
  private:
   static constexpr std::size_t max_line = std::size_t{1} << 20U;
-  static constexpr std::size_t max_searched = 4096;  // by expressions, whose depth grows with it
-  static constexpr double patience = 30;             // for what the other ranks say before their commands begin
+  static constexpr std::size_t max_searched = 4096;  // by expressions, whose recursion grows with it
+  static constexpr double patience = 30;             // seconds to wait for other ranks before commands begin
 
-  /// The command as one of several, which are begun and ended together: a gang.
+  /// For one of several commands that begin and end together.
   struct Gang {
     GroupPlace place;
-    std::string address, port;  // where rank 0 listens
-    std::string devices;        // of all ranks on this host, by local rank; empty: it has its own alone
+    std::string address, port;  // the address of rank 0's listener
+    std::string devices;        // devices of all ranks on this host, by local rank; empty: only its own are visible
 
-    int host() const {  // the number of this host among the hosts, by rank
+    int host() const {  // index of this host, in the order of ranks
       std::vector<std::string_view> seen;
       for (const auto& name : place.hosts) {
         if (name == place.host()) break;
@@ -89,65 +89,66 @@ class CommandRun final : public TrialRun {
 
   void begin();
 
-  // All ranks have come here before any command begins, so that each finds the others.
+  // Joins the group. Returns once all ranks are there, so that each command finds the others.
   void join();
   std::string own_devices() const;
 
-  // As torchrun has it.
+  // The variables that torchrun sets.
   void add_place(std::map<std::string, std::optional<std::string>>& entries) const;
 
-  // Added to this program's.
+  // Variables to add to this program's environment.
   std::map<std::string, std::optional<std::string>> environment(const std::string& restore) const;
 
-  // What the command has printed of a line that is not whole yet.
+  // An incomplete line of the command's output.
   struct Partial {
     std::string text;
-    bool cut = false;  // the line was too long: what came of it was logged as it came
+    bool cut = false;  // the line was too long; its pieces were logged as they came
   };
   struct Line {
     std::string text;
-    bool whole = true;  // false: a piece of one that is too long for a report
-    bool first = true;  // … its first one
+    bool whole = true;  // false: a piece of a line that is too long for a report
+    bool first = true;  // the first piece
   };
 
   void pump(double seconds);
 
-  // Whole lines go to `take`; at the end of the output the last one does even without its newline.
+  // Passes complete lines to `take`, and at the end of the output the last one even without a newline.
   template <class Take>
   void cut(Partial& partial, std::string_view more, const Take& take);
   std::optional<Report> next_report();
 
-  // ---- What is no report, and why ----
+  // ---- Lines that are no reports ----
 
-  // A line that names what is tuned, a step or a checkpoint, is meant as a report.
+  // Whether a line was probably meant as a report: it names an objective, a step or a checkpoint.
   bool looks_like_report(std::string_view line) const;
   std::string what_it_lacks(const ReportLine& line) const;
   static std::string quoted(const std::vector<std::string>& names);
-  /// `meant`: it must have been meant as a report, so that its loss is said where the user looks. Of the others the
-  /// first is remembered, for a trial that ends without any.
+  /// Refuses a line as a report. `meant`: it was meant as one, so that the log says why it was refused. The first
+  /// refused line is remembered for the message of a trial that ends without a report; one that was meant takes
+  /// precedence.
   void refuse(std::string_view line, const std::string& why, bool meant);
   void remember(std::string_view line, const std::string& why, bool meant);
   bool judges(const Metrics& metrics) const;
   void note_judged(const Metrics& metrics) { judged_ = judged_ || judges(metrics); }
 
-  /// Texts with a step, none of them where a number of what is tuned should stand.
+  /// Whether the line has only texts, none of them in place of an objective.
   bool only_notes(const ReportLine& line) const;
   bool is_report(const ReportLine& line) const;
 
-  /// A text in a report is noted of the trial, unless it stands where a number should.
+  /// Whether a text with this name is an attribute of the trial: not if it stands in place of an objective.
   bool is_attribute(const std::string& name) const;
 
   void note_texts(std::vector<std::pair<std::string, std::string>>& texts);
 
   std::optional<Report> take_report(ReportLine line);
 
-  // Of a step that was recorded before nothing is recorded again. That is right where a trial does steps again after a
-  // restart, which this attempt knows nothing of; within one attempt it is hardly what was meant.
+  // A repeated step is not recorded again. That is right after a restart, which this attempt cannot know of; within one
+  // attempt a repetition is probably a mistake, so the log says it once.
   void count_step(int step);
 
   void adopt(const std::string& name, int steps);
 
-  /// `found`: whether an expression had something to find in the line.
+  /// Matches the metric expressions. `found`: whether one of them matched.
   std::optional<Report> match_metrics(const std::string& line, bool& found);
   std::optional<Report> flush_metrics();
 
@@ -157,29 +158,30 @@ class CommandRun final : public TrialRun {
 
   static std::string end_of(int rank) { return fmt::format("command of rank {} has ended", rank); }
 
-  // One that is stopped holds up all others, and none of them can say why.
+  // Checks whether the command is stopped (SIGSTOP): it would block all other ranks, which cannot know why.
   void look_for_stop();
 
-  // Rank 0 is through: the others have some time to end by themselves. One that fails in it ends the attempt.
+  // Rank 0 has finished: gives the others some time to end by themselves. If one of them fails meanwhile, the attempt
+  // fails.
   void wait_for_others();
-  // A command whose peers are gone fails of that. Who else is lost is heard of meanwhile, and the attempt is ended for
-  // that; where it was a host, its silence comes first. Of several commands that fail, the one whose waiting ends first
-  // is named. Their ends are noticed in any order on a busy machine, so one that speaks of a lost connection is named
-  // only if no other fails.
+  // Whether the command failed because of other ranks. A command whose peers are gone fails for that reason. So wait:
+  // if another rank is the cause, the attempt is ended for that meanwhile (a lost host is only noticed by its silence).
+  // If several commands fail, the one whose wait ends first is named. On a busy machine failures are noticed in any
+  // order, so a command that reports a lost connection is named only if no other fails.
   bool others_are_why(const std::string& words);
-  // Whether no other command that may be the reason is known to have failed before.
+  // Whether no other command is known to have failed earlier and to be the possible cause.
   bool fails_first(bool follows);
-  // False: nobody has set it until then, or the attempt is to end.
+  // Waits for a value of the group. False: it was not set until then, or the attempt is to end.
   bool wait_in_group(const std::string& key, double until);
 
-  // The command got SIGTERM with all other processes here, and has left. Its driver is about to hear of that as well,
-  // and asks for the end of the attempt; else nobody knows why it was ended, but it was not the trial's doing.
+  // The command got SIGTERM together with all other processes here, and has ended. The driver gets it as well and will
+  // probably stop the attempt. If it does not, the reason is unknown, but it was not the trial's fault.
   std::optional<Report> end_with_others(int status);
   bool told_from_outside() const { return ends_from_outside() != ends_before_; }
 
   void terminate();
 
-  // Asks it to leave, and sees to it.
+  // Asks the command to end, and kills it if it does not in time.
   void leave();
   void wait_for_exit();
 
@@ -189,23 +191,23 @@ class CommandRun final : public TrialRun {
   Context* context_;
   std::optional<LocalCheckpointStore> store_;
   std::optional<Gang> gang_;
-  std::filesystem::path folder_;  // in which it makes its checkpoints; none but rank 0 does
+  std::filesystem::path folder_;  // folder for the command's checkpoints; set for rank 0 only
   std::optional<BoundedLog> log_;
   std::unique_ptr<ChildProcess> child_;
   Partial out_, err_;
-  std::deque<Line> lines_;        // of its standard output, not looked at yet
-  std::deque<std::string> tail_;  // the last ones of its standard error
-  std::string last_line_;         // of a gang, what was logged last
+  std::deque<Line> lines_;        // lines of its standard output still to be processed
+  std::deque<std::string> tail_;  // last lines of its standard error
+  std::string last_line_;         // for one of several commands: the last line logged
   struct {
     std::string text;
     bool meant = false;
-  } refusal_;              // the first line that was not taken, and why
-  bool judged_ = false;    // all that is tuned has been reported
-  Attributes attributes_;  // of a line that was no step, for the next report
-  Metrics pending_;        // read by regular expressions
+  } refusal_;              // the first refused line, and why
+  bool judged_ = false;    // all objectives have been reported
+  Attributes attributes_;  // from lines that were no reports; go with the next report
+  Metrics pending_;        // metrics found by expressions, for the next report
   std::optional<CheckpointInfo> adopted_;
   int steps_ = 0;
-  std::optional<int> last_step_;  // the highest one that this attempt has reported
+  std::optional<int> last_step_;  // the highest step that this attempt has reported
   bool told_repetition_ = false;
   bool terminating_ = false, suspended_ = false, exclude_host_ = false, no_retry_ = false;
   double kill_at_ = 0;

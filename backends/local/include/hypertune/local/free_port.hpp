@@ -1,4 +1,4 @@
-// A port of this host that nobody listens on.
+// free_port(): finds a free TCP port of this host.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -8,8 +8,9 @@
 
 namespace hypertune::inline v0::local {
 
-/// At `address`, of IPv4 or IPv6, for a program that will listen there itself. Between the two another program may take
-/// it: nothing can keep it for somebody else. The kernel hands such ports out in no order, so that this is rare.
+/// A free TCP port at `address` (IPv4 or IPv6), for another program to listen on. Some other program may take the port
+/// before that, because a port cannot be reserved for another process. This is rare, because the kernel chooses such
+/// ports in random order. Throws an Error of kind `usage` for an invalid address, and `io` if there is no port.
 std::uint16_t free_port(const std::string& address);
 
 }  // namespace hypertune::inline v0::local

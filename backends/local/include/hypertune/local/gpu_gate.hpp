@@ -1,4 +1,4 @@
-// GpuGate: whether a GPU's memory is free again after what ran there has ended. No I/O.
+// GpuGate: decides whether a GPU's memory is free again after a process there has ended. No I/O.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -16,23 +16,24 @@ struct GpuUse {
   std::uint64_t used = 0, total = 0;  ///< bytes
 };
 
-/// What was seen of all devices at one time.
+/// A reading of all devices.
 struct GpuReading {
-  Seconds begun = 0;                           ///< not older than this
-  bool blind = false;                          ///< there is nothing that could be asked
-  std::vector<std::optional<GpuUse>> devices;  ///< by the slots' numbers; none: not known
+  Seconds begun = 0;                           ///< when the reading began
+  bool blind = false;                          ///< neither NVML nor nvidia-smi is available
+  std::vector<std::optional<GpuUse>> devices;  ///< indexed by the slots' numbers; nullopt: unknown
 };
 
-/// A process that was killed is gone before the memory that it had on a device is: what begins there at once would find
-/// it full. So whoever is to begin asks, and the gate compares the device with what it held before anything of this
-/// program ran there, or, while others share it, with the share that was promised. It only ever holds somebody up after
-/// something of this program has left that device, and no longer than `patience` after that: what stays is another
-/// program's then, and counts as the device's usual state. Not thread-safe.
+/// A killed process disappears before its memory on a device is freed, so a process that begins there at once could
+/// find the device full. So a launch asks the gate first. The gate compares the device's memory use with the usual one,
+/// before anything of this program ran there; while others share the device, it compares the free memory with the
+/// promised share. It delays a launch only after something of this program has left that device, and for at most
+/// `patience` seconds after that: what remains then belongs to other programs and counts as the usual use. Not
+/// thread-safe.
 class GpuGate {
  public:
   GpuGate(std::size_t devices, Seconds patience, Seconds now);
 
-  /// Something of this program may hold memory there from now on, or does no more.
+  /// From now on something of this program may hold memory there (enter), or no longer (leave).
   void enter(const std::vector<int>& devices);
   void leave(const std::vector<int>& devices, Seconds now);
 
@@ -40,20 +41,20 @@ class GpuGate {
 
   struct Answer {
     bool go = true;
-    std::string waits;     ///< for what, if it does not go
-    std::string given_up;  ///< what is in the way still, for the user
+    std::string waits;     ///< what it waits for, if not `go`
+    std::string given_up;  ///< a text for the user if `patience` has run out
   };
-  /// Whether something that gets `share` (at most 1) of each of the devices may begin.
+  /// Whether something that gets `share` (at most 1) of each of these devices may begin.
   Answer ask(const std::vector<int>& devices, double share, Seconds now);
-  /// Whether a reading that is as new as what happened is needed for an answer.
+  /// Whether an answer needs another reading.
   bool needs_look(const std::vector<int>& devices) const;
 
  private:
   struct Device {
     int users = 0;
-    bool doubtful = false;  // something has left, and its memory was not seen free since
+    bool doubtful = false;  // something has left, and its memory was not seen to be free since
     Seconds left = 0;
-    std::optional<std::uint64_t> usual;  // what it holds with nothing of this program there
+    std::optional<std::uint64_t> usual;  // bytes used when nothing of this program is there
   };
 
   bool known(int d) const { return d >= 0 && static_cast<std::size_t>(d) < devices_.size(); }

@@ -1,4 +1,4 @@
-// What NVIDIA GPUs hold in memory, by NVML or nvidia-smi as they are found at run time. CUDA itself is not touched.
+// The memory use of NVIDIA GPUs, read through NVML or nvidia-smi, whichever is found at run time. Does not use CUDA.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -12,10 +12,10 @@
 
 namespace hypertune::inline v0::local::detail {
 
-/// NVIDIA's management library, which comes with the driver. Used by one thread at a time.
+/// NVIDIA's management library, which comes with the driver. Not thread-safe.
 class Nvml {
  public:
-  /// Null if there is no such library, or no driver that answers it.
+  /// Null if there is no such library, or no working driver.
   static std::unique_ptr<Nvml> open(const char* library = "libnvidia-ml.so.1");
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
@@ -40,17 +40,17 @@ class Nvml {
   int (*memory_)(void*, Memory*) = nullptr;
 };
 
-/// What a line of nvidia-smi says: `index, uuid, MiB used, MiB in all`; null if it is none.
+/// A line of nvidia-smi: `index, uuid, MiB used, MiB in total`. read() returns nullopt for other lines.
 struct SmiLine {
   std::string index, uuid;
   GpuUse use;
   static std::optional<SmiLine> read(std::string_view text);
 };
 
-/// All devices by nvidia-smi; nullopt if it is not there, fails, or takes more than 10 seconds.
+/// All devices according to nvidia-smi; nullopt if it is missing, fails, or takes more than 10 seconds.
 std::optional<std::vector<SmiLine>> ask_nvidia_smi();
 
-/// Asks whichever of the two there is.
+/// Reads through NVML if it is available, else through nvidia-smi.
 class GpuMeter {
  public:
   GpuMeter() : nvml_(Nvml::open()) {}

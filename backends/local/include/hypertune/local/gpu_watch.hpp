@@ -1,5 +1,4 @@
-// GpuWatch: looks at the memory of GPUs on a thread of its own, so that nobody waits for a driver that is slow to
-// answer.
+// GpuWatch: reads the memory use of GPUs on a thread of its own, because the GPU driver may be slow to answer.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -18,16 +17,16 @@ namespace hypertune::inline v0::local::detail {
 
 class GpuWatch {
  public:
-  /// `clock`: for GpuReading::begun. `wake`: called on the watch's thread when there is a new reading. The first look
-  /// is taken at once.
+  /// `clock`: for GpuReading::begun. `wake`: called on the watch's thread when there is a new reading. The first
+  /// reading begins at once.
   GpuWatch(std::vector<std::string> names, std::function<Seconds()> clock, std::function<void()> wake);
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
   ~GpuWatch();
 
-  /// Asks for a new reading, not sooner than a tenth of a second after the last one.
+  /// Requests a new reading, which begins at the earliest 0.1 s after the last one.
   void look();
-  /// The newest reading, once.
+  /// The newest reading; nullopt if it was taken before.
   std::optional<GpuReading> take();
 
  private:

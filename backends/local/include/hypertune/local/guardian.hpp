@@ -1,4 +1,4 @@
-// Guardian: the process that forks workers, reaps them, and leaves nothing behind when the driver dies.
+// Guardian: a process that forks and reaps workers, and ends all of them when the driver dies.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -22,35 +22,36 @@ struct GuardianReply {
   What what{};
   std::uint64_t id = 0;
   std::int32_t pid = 0;
-  std::int32_t status = 0;  ///< exited: of wait(2); failed: errno
+  std::int32_t status = 0;  ///< exited: the status of wait(2); failed: errno
 };
 
-/// Serves a worker's socket; returns the process's exit code.
+/// Runs a worker on its socket; returns the exit code of the process.
 using WorkerMain = std::function<int(int socket)>;
 
-/// The driver's handle on its guardian. Made by forking: whatever memory the program has by then, workers share it
-/// copy-on-write. Best made before the program starts threads: of other threads nothing but memory exists in a worker,
-/// so a lock that one holds at that moment stays locked there for ever (those of malloc and stdio excepted).
+/// The driver's handle of its guardian. The constructor forks: workers share copy-on-write the memory that the program
+/// has by then. It should be constructed before the program starts threads, because other threads do not exist in a
+/// worker: a lock that one of them holds at that moment stays locked there for ever (except those of malloc and stdio).
 class Guardian {
  public:
-  /// `at_end`: what the guardian does last, when all that it guarded is gone.
+  /// `at_end`: called by the guardian last, when all workers and their descendants are gone.
   explicit Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end = {});
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
-  /// Ends all workers, and what they left behind; waits until they are gone, at most some seconds.
+  /// Ends all workers and what they have started; waits at most 10 seconds until they are gone.
   ~Guardian();
 
   int control() const { return control_.get(); }
   pid_t pid() const { return pid_; }
 
-  /// Asks for a worker that serves `socket`. False: the guardian is gone.
+  /// Asks the guardian to fork a worker for `socket`. False: the guardian is gone.
   bool spawn(std::uint64_t id, int socket) { return request({GuardianRequest::What::spawn, id}, socket); }
   bool kill(std::uint64_t id) { return request({GuardianRequest::What::kill, id}); }
 
-  /// Has it go on where it was stopped (SIGSTOP): nobody else notices that, and no worker begins or ends meanwhile.
+  /// Continues the guardian if it was stopped (SIGSTOP); returns whether it was. Nothing else notices this, and no
+  /// worker starts or ends meanwhile.
   bool wake();
 
-  /// The next reply, if there is one. `lost` becomes true when the guardian is gone.
+  /// The next reply, if there is one. Sets `lost` if the guardian is gone.
   std::optional<GuardianReply> reply(bool& lost);
 
  private:

@@ -1,4 +1,4 @@
-// ProcessDriver: carries out what the WorkerLinks say, on one thread, for all processes.
+// ProcessDriver: serves all worker processes on one thread, as their WorkerLinks decide.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -56,16 +56,16 @@ class ProcessDriver {
     Descriptor socket;
     WorkerLink link;
     FrameDecoder decoder{wire::message_types};
-    std::string out;  // what the socket did not take yet
+    std::string out;  // bytes still to be sent
     bool writing = false;
     pid_t pid = 0;
-    std::uint64_t baseline = 0;   // memory that it shared with this program when it began
-    std::uint64_t log_begin = 0;  // where the attempt's part of the trial's log begins
+    std::uint64_t baseline = 0;   // memory of the process when it was forked, shared with this program
+    std::uint64_t log_begin = 0;  // length of the trial's log when the attempt began
     std::optional<std::string> devices;
-    std::vector<int> gpus;         // where it may hold memory
-    std::optional<TrialId> drops;  // a paused trial that is not needed any more, while it is on its way out
+    std::vector<int> gpus;         // devices on which it may hold memory
+    std::optional<TrialId> drops;  // a paused trial that was stopped, until its run has ended
   };
-  struct Held {  // a launch that waits for something to be gone
+  struct Held {  // a launch that waits for memory of a GPU or an old process
     Launch launch;
     Seconds since;
     bool told = false;
@@ -77,9 +77,9 @@ class ProcessDriver {
   // ---- the thread ----
   void run();
 
-  // The objects that workers keep are destroyed, as those of any process that ends. A step under way is not waited for:
-  // it ends before anything else is waited for, as its trial may begin elsewhere now. Of commands there is nothing in a
-  // worker.
+  // At shutdown: lets idle workers exit normally, so that their objects are destroyed. Workers within a step are killed
+  // first, because their trials may begin elsewhere now. Not needed for external commands, for which workers keep no
+  // objects.
   void release_all();
   void hear(const epoll_event& event);
   int timeout() const;
@@ -87,7 +87,7 @@ class ProcessDriver {
   void carry_out(Command command);
   void launch(Launch launch);
 
-  // ---- launches that wait ----
+  // ---- waiting launches ----
   bool must_wait(Held& held);
   void launch_held();
   bool stop_held(const Stop& stop);
@@ -98,9 +98,9 @@ class ProcessDriver {
   void begin(Launch launch);
   std::string devices(const Slot& slot) const { return SlotBinding({}, gpus_, false).visible_devices(slot); }
 
-  // One that has served before and is bound to the same devices (CUDA reads them once), else a new one.
+  // A free worker that has run before and is bound to the same devices (CUDA reads them only once), else a new one.
   std::shared_ptr<Worker> free_worker(const Launch& launch);
-  // Starting a trial shall not wait for a fork: there is always a process more than needed.
+  // Keeps one process more than needed, so that starting a trial does not wait for a fork.
   void ensure_spare();
   std::shared_ptr<Worker> spawn();
   void answer(const Command& command);
@@ -109,13 +109,13 @@ class ProcessDriver {
   void hear_guardian();
   void lose_guardian();
   void restart_guardian();
-  // The process is gone: what it had sent comes first.
+  // The process is gone: first reads what it had sent.
   void retire(const std::shared_ptr<Worker>& worker, Cause cause);
   static bool has_limit(const Worker& worker);
   void tick();
   void look_at_memory(const std::shared_ptr<Worker>& worker);
 
-  // ---- what comes of it ----
+  // ---- actions and events ----
   void apply(const std::shared_ptr<Worker>& worker, LinkActions actions);
 
   void follow(const Finished& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
@@ -127,7 +127,7 @@ class ProcessDriver {
 
   void emit(Event event);
   void tell(Event event);
-  // A worker of a group does not take part any more.
+  // Kills a worker of a group that does not take part any more.
   void kill(TrialId trial, Attempt attempt, int member);
 
   void watch(int fd, std::uint64_t key);
@@ -140,13 +140,13 @@ class ProcessDriver {
   pid_t owner_;
   ExecutorStart start_;
 
-  // Of the thread.
+  // Used by thread_.
   std::unique_ptr<Guardian> guardian_;
   bool guardian_lost_ = false;
   std::string spawn_error_;
   Descriptor poll_, wake_;
   std::map<std::uint64_t, std::shared_ptr<Worker>> workers_;
-  std::map<RunKey, std::shared_ptr<Worker>> by_trial_;  // under way, or parked
+  std::map<RunKey, std::shared_ptr<Worker>> by_trial_;  // running or parked
   Groups groups_{{.down = [this](Command command) { carry_out(std::move(command)); },
                   .kill = [this](TrialId trial, Attempt attempt, int member) { kill(trial, attempt, member); },
                   .up = [this](Event event) { tell(std::move(event)); }}};
@@ -157,10 +157,10 @@ class ProcessDriver {
   std::uint64_t next_id_ = 2;
   Seconds look_at_ = 0, guardian_look_ = 0;
   std::thread thread_;
-  std::unique_ptr<GpuWatch> gpu_watch_;  // has a thread that wakes this one
+  std::unique_ptr<GpuWatch> gpu_watch_;  // its thread wakes thread_
 
-  hypertune::detail::Doorbell bell_;  // wakes the thread that waits for the experiment
-  mutable std::mutex mutex_;          // of the queue
+  hypertune::detail::Doorbell bell_;  // wakes the thread in wait()
+  mutable std::mutex mutex_;          // guards queue_
   std::vector<Command> queue_;
   std::atomic<std::thread::id> io_thread_{};
   std::atomic<bool> closing_{false};

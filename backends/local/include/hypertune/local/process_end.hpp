@@ -1,4 +1,4 @@
-// How a worker's process ended, as a cause that a person understands.
+// Describes the end of a worker's process as a Cause with a readable text.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -10,20 +10,20 @@
 
 namespace hypertune::inline v0::local {
 
-/// The cause of an end that the trial did not announce. `status` is wait(2)'s. Faults of the program itself are the
-/// user's; a signal from elsewhere is the infrastructure's doing.
+/// The cause of an unexpected end. `status` is that of wait(2). Exit codes and faults of the program (SIGSEGV …) count
+/// as the user's; other signals count as the infrastructure's.
 Cause cause_of_status(int status, const std::string& who = "the trial's process");
 
-/// The cause with what was said last. That is why a program ended that has failed by itself; one that a signal from
-/// outside has ended was saying something else.
+/// Adds the last output to the text of a cause. For a failure of the program itself the output is introduced by
+/// `before`, as it probably tells the reason; otherwise only as the end of the log.
 void add_last_words(Cause& cause, const std::string& words, const char* before);
 
-/// Whether what a program said as it failed tells of a peer that is gone, which may be the reason of its failure: in
-/// the words of strerror(3), Python, Gloo, NCCL (ncclRemoteError) and PyTorch's stores, in any case.
+/// Whether the last output of a failed program mentions a lost peer, which may be the reason for its failure. Knows the
+/// messages of strerror(3), Python, Gloo, NCCL (ncclRemoteError) and PyTorch's stores; ignores case.
 bool speaks_of_lost_connection(std::string text);
 
-/// The last line that is not empty of what was appended to `log`, of which `limit` bytes are kept, after its first
-/// `from` bytes; at most 300 characters of it.
+/// The last non-empty line of `log` after its first `from` bytes, at most 300 bytes of it. `limit`: the log's limit, as
+/// in BoundedLog.
 std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit = 0);
 
 }  // namespace hypertune::inline v0::local

@@ -1,4 +1,4 @@
-// ProcessExecutor: each trial in a process of its own on this machine.
+// ProcessExecutor: runs each trial in a process of its own on this machine.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -20,13 +20,13 @@ class ProcessDriver;
 
 /// Runs each trial in a process of its own: a segfault, an abort, an out-of-memory kill or a hang ends that trial only.
 ///
-/// Processes come from a *guardian*, forked by start(): they are copies of this program, so that any callable works and
-/// memory filled before (a data set) is shared copy-on-write. start() should come before the program has threads of its
-/// own (`ht::tune` calls it before it starts any); of threads that exist then, the workers have nothing but the memory.
-/// When this program dies, whatever the way, the guardian ends all workers and everything that they started.
+/// Processes are forked by a *guardian*, which start() forks. They are copies of this program, so that any callable
+/// works and memory that was filled before (a data set) is shared copy-on-write. start() should be called before the
+/// program has other threads (`ht::tune` calls it before it starts any), because these do not exist in the workers.
+/// However this program dies, the guardian ends all workers and everything that they started.
 ///
-/// A process serves one trial, or one trial after another where the trainable can be reset. A paused trial stays in its
-/// process, which waits and uses no processor. What a trial prints goes to trials/<id>/log. Linux only.
+/// A process runs one trial, or one trial after another if the trainable can be reset. A paused trial stays in its
+/// process, which waits without using CPU time. The output of a trial goes to trials/<id>/log. Linux only.
 class ProcessExecutor {
  public:
   explicit ProcessExecutor(ProcessOptions options = {});
@@ -55,7 +55,7 @@ static_assert(Executor<ProcessExecutor>);
 using local::ProcessExecutor;
 using local::ProcessOptions;
 
-/// `ht::processes({.workers = 4})`: trials in processes of their own, at most four at once.
+/// `ht::processes({.workers = 4})`: trials in processes of their own, at most four concurrently.
 inline ProcessExecutor processes(ProcessOptions options = {}) { return ProcessExecutor(std::move(options)); }
 
 }  // namespace hypertune::inline v0

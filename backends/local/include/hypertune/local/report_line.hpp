@@ -1,4 +1,5 @@
-// A report as a command prints it: one line, one JSON object; or a number that an expression finds in a line.
+// Parses reports that commands print: a line with one JSON object, or a number that a regular expression has found in a
+// line.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -13,26 +14,26 @@
 
 namespace hypertune::inline v0::local {
 
-/// What such a line says.
+/// The contents of a line with a JSON object.
 struct ReportLine {
-  Metrics metrics;  ///< its numbers, booleans (0 or 1), and the words NaN, Infinity, -Infinity, quoted or not
+  Metrics metrics;  ///< numbers, booleans (as 0 or 1), and NaN, Infinity and -Infinity, quoted or not
   std::optional<int> step;
   std::optional<std::string> checkpoint;
-  std::vector<std::pair<std::string, std::string>> texts;  ///< its further members that are text
+  std::vector<std::pair<std::string, std::string>> texts;  ///< all other members that are strings
 
   const std::string* text(std::string_view name) const;
 };
 
-/// The start of a line as a message quotes it: without control characters, and of no more than `most` bytes.
+/// The start of a line, for messages: without control characters, at most `most` bytes.
 std::string shortened(std::string_view line, std::size_t most = 120);
 
-/// The number that an expression found in a line: the whole text is one, or there is none and `why` says so. Commas
-/// that can only stand between thousands are taken for that: 1,234.5 and 1,234,567. In 1,234 the comma may as well be a
-/// decimal one.
+/// The number in a text that a regular expression has found. nullopt if the text is no number as a whole; then `why`
+/// says why. Commas are accepted as thousands separators if they cannot be anything else: 1,234.5 and 1,234,567, but
+/// not 1,234, where the comma may be a decimal one.
 std::optional<double> number_in_text(std::string_view text, std::string& why);
 
-/// nullopt: the line is no JSON object with a metric or a checkpoint in it, or a text beside a step, but something else
-/// that the command printed; `why` says what it lacks.
+/// Parses a line. nullopt if it is no JSON object with a metric, a checkpoint, or a step and a text: then it is other
+/// output, and `why` says what is missing.
 std::optional<ReportLine> parse_report_line(std::string_view text, std::string* why = nullptr);
 
 }  // namespace hypertune::inline v0::local

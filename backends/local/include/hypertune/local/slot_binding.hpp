@@ -1,4 +1,4 @@
-// SlotBinding: what this machine has, and how a process is bound to its part of it.
+// SlotBinding: the resources of this machine, and the binding of a process to its slot.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -20,24 +20,24 @@ namespace detail {
 std::vector<std::string> split_devices(std::string_view text, char separator);
 }  // namespace detail
 
-/// The NVIDIA GPUs that this process may use, as CUDA_VISIBLE_DEVICES would list them: those it lists now, else all
-/// that nvidia-smi finds. CUDA itself is not touched.
+/// The NVIDIA GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES: those listed there, or all that
+/// nvidia-smi finds if it is not set. Does not use CUDA.
 std::vector<std::string> usable_gpus();
 
-/// The bytes of memory that this machine, or the container this process is in, has.
+/// The memory in bytes of this machine or of the container that this process is in.
 std::uint64_t usable_memory();
 
-/// Binds a process to a slot: its cores, the threads of its numerical libraries, its GPUs.
+/// Binds a process to a slot: sets its cores, the number of threads of numerical libraries, and its GPUs.
 class SlotBinding {
  public:
-  /// `pin`: bind to the slot's cores. `gpus`: the devices' names, by the slot's numbers; none: GPUs are not accounted,
-  /// and CUDA_VISIBLE_DEVICES stays as it is.
+  /// `pin`: bind to the slot's cores. `gpus`: the names of the devices, indexed by the slot's numbers; empty:
+  /// CUDA_VISIBLE_DEVICES is not changed.
   SlotBinding(std::vector<int> cores, std::vector<std::string> gpus, bool pin);
 
   /// To be called in the process itself, on its main thread.
   void operator()(const Slot& slot) const;
 
-  /// What a program that is started in the slot should find in its environment.
+  /// The environment variables for a program that is started in the slot.
   std::vector<std::pair<std::string, std::string>> environment(const Slot& slot) const;
 
   std::string visible_devices(const Slot& slot) const;

@@ -1,4 +1,4 @@
-// Definitions of backends/local, which hypertune::compiled has as well.
+// The definitions of backends/local, which are part of hypertune::compiled.
 #pragma once
 
 #include <hypertune/local/impl/cgroup.hpp>

@@ -1,4 +1,4 @@
-// CgroupTree: where it can be made, and the files there.
+// CgroupTree: definitions.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -31,7 +31,7 @@ HYPERTUNE_INLINE std::optional<CgroupPlace> CgroupPlace::find() {
     std::string id, parent, device, root, point;
     words >> id >> parent >> device >> root >> point;
     std::string below = path;
-    if (root != "/") {  // a part of the hierarchy is mounted
+    if (root != "/") {  // only a part of the hierarchy is mounted
       if (!below.starts_with(root)) return std::nullopt;
       below.erase(0, root.size());
     }
@@ -80,8 +80,8 @@ HYPERTUNE_INLINE bool CgroupTree::enter(std::uint64_t limit) const {
   }
   if (path_.empty() || !std::filesystem::exists(path_, none)) return false;
   std::filesystem::create_directory(mine, none);
-  write(mine / "memory.swap.max", "0");   // else it would crawl instead
-  write(mine / "memory.oom.group", "1");  // a trial without one of its processes is of no use
+  write(mine / "memory.swap.max", "0");   // otherwise it would slow down by swapping instead
+  write(mine / "memory.oom.group", "1");  // a trial is useless without one of its processes
   if (write(mine / "memory.max", std::to_string(limit)) && write(mine / "cgroup.procs", std::to_string(::getpid())))
     return true;
   ::rmdir(mine.c_str());
@@ -154,7 +154,7 @@ HYPERTUNE_INLINE bool CgroupTree::offers(const std::filesystem::path& group, boo
   if (!has_word(group / "cgroup.controllers", "memory")) return false;
   if (has_word(group / "cgroup.subtree_control", "memory")) return true;
   const std::string type = text_of(group / "cgroup.type");
-  if (type.empty()) return true;  // the root may have processes of its own
+  if (type.empty()) return true;  // the root cgroup may have processes
   if (type != "domain") return false;
   const auto processes = processes_in(group);
   move_self_ = own && !processes.empty();
@@ -173,7 +173,7 @@ HYPERTUNE_INLINE bool CgroupTree::make() {
   if (!has_word(parent_ / "cgroup.subtree_control", "memory")) {
     if (move_self_ && ::mkdir(leaf_.c_str(), 0755) != 0 && errno != EEXIST) return false;
     bool enabled = false;
-    for (int attempt = 0; attempt < 10 && !enabled; ++attempt) {  // processes are forked meanwhile
+    for (int attempt = 0; attempt < 10 && !enabled; ++attempt) {  // processes may be forked meanwhile
       if (move_self_)
         for (const pid_t pid : processes_in(parent_))
           if (mine(pid)) write(leaf_ / "cgroup.procs", std::to_string(pid));

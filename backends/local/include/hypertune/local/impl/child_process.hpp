@@ -1,4 +1,4 @@
-// ChildProcess: its output, and what it leaves behind.
+// ChildProcess: definitions.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -28,7 +28,7 @@ HYPERTUNE_INLINE std::atomic<int>& ends_from_outside() {
 }
 
 HYPERTUNE_INLINE void leave_ends_to_driver() {
-  ends_from_outside() = 0;  // made before the handler needs it
+  ends_from_outside() = 0;  // initialises the static before the handler uses it
   ::signal(SIGTERM, [](int) { ends_from_outside().fetch_add(1, std::memory_order_relaxed); });
 }
 
@@ -49,10 +49,11 @@ HYPERTUNE_INLINE ChildProcess::~ChildProcess() {
 HYPERTUNE_INLINE void ChildProcess::pump(double seconds, std::string& out, std::string& err) {
   const auto ready = process_.ready(seconds);
   if (ready.exited) {
-    process_.signal(SIGKILL);  // while the zombie keeps the group's number its own: what it left behind
+    process_.signal(SIGKILL);  // kills its group, while the zombie keeps the group's id from being reused
     process_.wait();
   }
-  // What the command wrote before its exit is in the pipes; who else holds them open does not matter any more.
+  // All output of the command from before its exit is in the pipes; other processes that hold them open do not matter
+  // any more.
   if (ready.out || ready.exited) take(process_.out, out, ready.exited);
   if (ready.err || ready.exited) take(process_.err, err, ready.exited);
 }

@@ -1,4 +1,4 @@
-// CommandProgram: reads what it is given.
+// CommandProgram: checks and compiles its options.
 #pragma once
 
 #include <hypertune/error.hpp>

@@ -1,4 +1,4 @@
-// CommandLine: braces, and the names in them.
+// CommandLine: definitions.
 #pragma once
 
 #include <hypertune/detail/nearest.hpp>

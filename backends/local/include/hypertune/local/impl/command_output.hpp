@@ -1,4 +1,4 @@
-// CommandRun: what the command prints, and what of it is a report.
+// CommandRun: processes the command's output.
 #pragma once
 
 #include <hypertune/detail/nearest.hpp>
@@ -10,7 +10,7 @@ namespace hypertune::inline v0::local::detail {
 
 template <class Take>
 void CommandRun::cut(Partial& partial, std::string_view more, const Take& take) {
-  if (!more.empty()) context_->alive();  // it prints: it is not hung
+  if (!more.empty()) context_->alive();  // output counts as a sign of life
   partial.text += more;
   std::size_t begin = 0;
   for (auto end = partial.text.find('\n'); end != std::string::npos; end = partial.text.find('\n', begin)) {
@@ -59,13 +59,13 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::next_report() {
         refuse(line.text, fmt::format("it is longer than {} bytes", max_line), looks_like_report(line.text));
       continue;
     }
-    // Most of what is printed is none, and costs no more than this look.
+    // Most lines are no reports, and this check is cheap.
     const auto begin = line.text.find_first_not_of(" \t\r");
     const bool object = begin != std::string::npos && line.text[begin] == '{';
     std::string why;
     auto parsed = object ? parse_report_line(line.text, &why) : std::nullopt;
     const bool noted = parsed && only_notes(*parsed);
-    if (noted) {  // no step: they go with the next report, and the line to the log
+    if (noted) {  // no report: its texts go with the next report, and the line to the log
       note_texts(parsed->texts);
       remember(line.text, what_it_lacks(*parsed), false);
     } else if (parsed && is_report(*parsed)) {
@@ -160,7 +160,7 @@ HYPERTUNE_INLINE void CommandRun::note_texts(std::vector<std::pair<std::string, 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::take_report(ReportLine line) {
   if (line.checkpoint) adopt(*line.checkpoint, line.step ? *line.step + 1 : line.metrics.empty() ? steps_ : steps_ + 1);
   note_texts(line.texts);
-  if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no step: it goes with the next report
+  if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no report: it goes with the next one
   Report report(std::move(line.metrics));
   report.attributes = std::exchange(attributes_, {});
   note_judged(report.metrics);
@@ -203,7 +203,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::match_metrics(const std::stri
       refuse(line, fmt::format("what the expression for '{}' finds is no number that is sure: {}", name, why), true);
       continue;
     }
-    if (find_metric(pending_, name) != nullptr && !complete) complete = flush_metrics();  // the next step's
+    if (find_metric(pending_, name) != nullptr && !complete) complete = flush_metrics();  // the next step
     pending_.emplace_back(name, *value);
   }
   if (!complete && !pending_.empty() && pending_.size() == plan_.metrics.size()) complete = flush_metrics();

@@ -1,4 +1,4 @@
-// CommandRun: how the command is begun and ended, alone or as one of several.
+// CommandRun: begins and ends the command, alone or as one of several.
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
@@ -29,7 +29,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
     if (child_->status()) return finish();
     look_for_stop();
     if (terminating_ && hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
-    if (!leads()) {  // it need not print, and all that it does is one step
+    if (!leads()) {  // it need not print, and is within one step all the time
       context_->alive();
       if (context_->group().rest_asked()) {
         Report none;
@@ -48,7 +48,7 @@ HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
   std::optional<CheckpointInfo> made;
   const auto take = [&] {
     if (!adopted_) return;
-    // Of a step whose report nobody has been told: to go on from there would leave a gap.
+    // A checkpoint of a step whose report was not passed on: restoring it would leave a gap in the reports.
     if (adopted_->steps > told)
       store_->drop(*adopted_);
     else
@@ -97,11 +97,10 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
   log_.emplace(context_->log(), context_->log_limit());
   if (context_->group().formed()) join();
-  // The command's own, anew for each attempt: what an earlier one had begun when it died is in nobody's way. (Sealed
-  // checkpoints have been moved out by then.)
-  // It lies on the disk of the store, so that a checkpoint is moved there and not copied.
+  // A new folder for each attempt, so that unfinished checkpoints of an earlier attempt do not interfere (sealed ones
+  // have been moved away by then). It is on the disk of the store, so that checkpoints are moved there and not copied.
   const auto saved = std::filesystem::absolute(store_->root()) / "trials" / std::to_string(context_->trial()) / "saved";
-  // Of a gang, rank 0's checkpoints are the trial's.
+  // Only rank 0 makes checkpoints.
   folder_.clear();
   if (leads()) {
     std::error_code ignored;
@@ -118,7 +117,7 @@ HYPERTUNE_INLINE void CommandRun::begin() {
                                                        {"directory", std::filesystem::absolute(context_->directory())},
                                                        {"checkpoint", folder_.string()},
                                                        {"restore", restore}};
-  for (const auto& [name, value] : words) values.emplace(name, value);  // a parameter of that name wins
+  for (const auto& [name, value] : words) values.emplace(name, value);  // a parameter of that name takes precedence
   child_ = std::make_unique<ChildProcess>(plan_.line(values), environment(restore));
 }
 
@@ -140,7 +139,7 @@ HYPERTUNE_INLINE void CommandRun::join() {
       gang_->address = hypertune::detail::address_of(gang_->place);
     } catch (const Error& e) {
       if (e.code() != Errc::usage) throw;
-      throw TrialFailure(Cause{.text = e.what(), .retry = false});  // it would be so again
+      throw TrialFailure(Cause{.text = e.what(), .retry = false});  // it would fail the same way again
     }
     gang_->port = std::to_string(free_port(gang_->address));
     say("address", gang_->address);
@@ -149,8 +148,8 @@ HYPERTUNE_INLINE void CommandRun::join() {
     gang_->address = hear("address");
     gang_->port = hear("port");
   }
-  // Launchers of one process a GPU show each process all that this host's processes have, and it takes the one of its
-  // local rank.
+  // Launchers with one process per GPU make the GPUs of all processes on the host visible to each of them, and each
+  // process uses the one of its local rank.
   const Slot& slot = context_->slot();
   const std::string own = own_devices();
   if (own.empty() || slot.gpus.size() != 1 || slot.resources.gpus < 1) return;
@@ -179,7 +178,7 @@ HYPERTUNE_INLINE void CommandRun::add_place(std::map<std::string, std::optional<
   add("HYPERTUNE_RANK", place.rank);
   add("HYPERTUNE_WORLD_SIZE", place.size());
   entries["TORCHELASTIC_RESTART_COUNT"] = std::to_string(context_->attempt());
-  entries["TORCHELASTIC_USE_AGENT_STORE"] = std::nullopt;  // rank 0 of the command listens
+  entries["TORCHELASTIC_USE_AGENT_STORE"] = std::nullopt;  // rank 0 of the command itself listens
   entries["MASTER_ADDR"] = gang_->address;
   entries["MASTER_PORT"] = gang_->port;
 }
@@ -209,7 +208,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
   const int status = *child_->status();
   if (terminating_) return std::nullopt;
   const bool by_sigterm = process::exit_code(status) == 128 + SIGTERM;
-  constexpr double apart = 0.25;  // seconds: who ends all processes signals one after the other
+  constexpr double apart = 0.25;  // seconds: processes are usually signalled one after the other
   for (const double until = hypertune::detail::steady_seconds() + apart;
        by_sigterm && !told_from_outside() && hypertune::detail::steady_seconds() < until;)
     pump(0.01);
@@ -219,7 +218,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
       context_->group().set(end_of(gang_->place.rank), "");
       return std::nullopt;
     }
-    // Of one that goes on from a checkpoint there were reports before.
+    // If the attempt began from a checkpoint, there were reports before it.
     if (judged_ || refusal_.text.empty() || context_->next_step() > 0) {
       wait_for_others();
       return std::nullopt;
@@ -300,7 +299,7 @@ HYPERTUNE_INLINE bool CommandRun::wait_in_group(const std::string& key, double u
 }
 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::end_with_others(int status) {
-  constexpr double patience = 2;  // Slurm kills all after KillWait, mostly 30 s
+  constexpr double patience = 2;  // Slurm kills all processes after KillWait, usually 30 s
   const double until = hypertune::detail::steady_seconds() + patience;
   while (!context_->stop_requested() && hypertune::detail::steady_seconds() < until) pump(0.02);
   if (context_->stop_requested()) return std::nullopt;
@@ -313,7 +312,7 @@ HYPERTUNE_INLINE void CommandRun::terminate() {
   if (terminating_) return;
   terminating_ = true;
   kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
-  if (!told_from_outside()) child_->signal(SIGTERM);  // a second one may cut short what the first one began
+  if (!told_from_outside()) child_->signal(SIGTERM);  // a second SIGTERM may interrupt the reaction to the first one
   if (suspended_) child_->signal(SIGCONT);
 }
 

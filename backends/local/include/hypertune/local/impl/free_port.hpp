@@ -1,4 +1,4 @@
-// free_port(): the kernel chooses one.
+// free_port(): lets the kernel choose a port.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>

@@ -1,4 +1,4 @@
-// GpuGate: how it decides.
+// GpuGate: definitions.
 #pragma once
 
 #include <hypertune/local/gpu_gate.hpp>
@@ -62,7 +62,7 @@ HYPERTUNE_INLINE void GpuGate::ask(int d, double share, Seconds now, Answer& ans
   const bool patient = now < device.left + patience_;
   const auto& use = reading_->devices[static_cast<std::size_t>(d)];
   if (reading_->begun < device.left) {
-    if (!patient) device.doubtful = false;  // whoever was asked does not answer
+    if (!patient) device.doubtful = false;  // there was no reading in time
     if (patient && answer.go) answer.waits = fmt::format("a look at GPU {}", d);
     answer.go = answer.go && !patient;
     return;
@@ -89,7 +89,7 @@ HYPERTUNE_INLINE void GpuGate::ask(int d, double share, Seconds now, Answer& ans
 HYPERTUNE_INLINE bool GpuGate::enough(const Device& device, const GpuUse& use, double share) {
   const double total = static_cast<double>(use.total), used = static_cast<double>(use.used);
   const double usual = static_cast<double>(device.usual.value_or(0));
-  const double slack = std::max(256.0 * 1024 * 1024, total / 50);  // contexts of displays and daemons come and go
+  const double slack = std::max(256.0 * 1024 * 1024, total / 50);  // the use by displays and daemons varies
   if (device.users == 0) return used <= usual + slack;
   return total - used + slack >= share * (total - usual);
 }

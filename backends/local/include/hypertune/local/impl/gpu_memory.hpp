@@ -1,4 +1,4 @@
-// What NVML and nvidia-smi say.
+// Reads GPU memory through NVML and nvidia-smi.
 #pragma once
 
 #include <hypertune/error.hpp>

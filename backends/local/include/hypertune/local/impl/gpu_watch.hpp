@@ -1,4 +1,4 @@
-// GpuWatch: its thread.
+// GpuWatch: definitions.
 #pragma once
 
 #include <hypertune/local/gpu_memory.hpp>

@@ -30,7 +30,7 @@
 
 namespace hypertune::inline v0::local::detail {
 
-/// What runs in the guardian's process. It has one thread, so that what it forks is sound.
+/// The code of the guardian's process. It has only one thread, so that forking is safe.
 class GuardianProcess {
  public:
   GuardianProcess(int control, pid_t driver, const WorkerMain& worker_main, const std::function<void()>& at_end)
@@ -49,7 +49,7 @@ class GuardianProcess {
   }
 
  private:
-  // False: the driver is gone or done.
+  // Serves one request. False: the driver is gone or done.
   bool serve() {
     GuardianRequest request;
     iovec part{&request, sizeof request};
@@ -85,7 +85,7 @@ class GuardianProcess {
       reply({GuardianReply::What::failed, id, 0, errno});
       return;
     }
-    ::setpgid(pid, pid);  // the child does so too: whoever is first
+    ::setpgid(pid, pid);  // the child does the same: either may be first
     workers_[id] = pid;
     reply({GuardianReply::What::spawned, id, pid, 0});
   }
@@ -94,7 +94,7 @@ class GuardianProcess {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (::getppid() != guardian) ::_exit(3);
-    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // so that the worker finds what its trial's command left behind
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // so that the worker adopts orphans of its trial's command
     ::prctl(PR_SET_NAME, "ht-worker", 0, 0, 0);
     is_worker_process() = true;
     ::close(supervisor_.control());
@@ -115,7 +115,7 @@ class GuardianProcess {
       code = worker_main_(socket);
     } catch (const std::exception& e) { std::fprintf(stderr, "hypertune worker: %s\n", e.what()); }
     std::fflush(nullptr);
-    ::_exit(code);  // the driver's static objects are the driver's to destroy
+    ::_exit(code);  // without destroying static objects, which belong to the driver
   }
 
   void reply(const GuardianReply& reply) {
@@ -129,7 +129,8 @@ class GuardianProcess {
 
   void reap() {
     for (int status = 0;;) {
-      // Look before reaping: while the process is a zombie its number, and its group's, cannot be anybody else's.
+      // Kill the group before reaping: while the process is a zombie, the ids of the process and its group cannot be
+      // reused.
       siginfo_t info{};
       if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) break;
       ::kill(-info.si_pid, SIGKILL);
@@ -141,16 +142,16 @@ class GuardianProcess {
       ended_.push_back({GuardianReply::What::exited, found->first, pid, status});
       workers_.erase(found);
     }
-    // A worker's end is told when what it left behind is gone, too: a command that is killed with its worker may hold
-    // memory, files and devices for a moment longer, and the trial's next attempt wants them. What the kernel cannot
-    // end is not waited for.
+    // Report a worker's end only once its orphans are gone, too: a command that is killed with its worker may hold
+    // memory, files and devices a moment longer, which the trial's next attempt needs. But do not wait for ever for
+    // processes that the kernel cannot end.
     constexpr auto patience = std::chrono::seconds(5);
     if (end_orphans() && Clock::now() < ended_since_ + patience) return;
     for (const auto& ended : ended_) reply(ended);
     ended_.clear();
   }
 
-  // What dead workers left behind is our child now. Whether there was any.
+  // Kills orphans of dead workers, which are children of this process now. Returns whether there were any.
   bool end_orphans() {
     bool any = false;
     for (const pid_t child : process::children_of(::getpid())) {
@@ -165,7 +166,7 @@ class GuardianProcess {
   void end_everything() {
     for (const auto& [id, pid] : workers_) end_group(pid);
     workers_.clear();
-    for (;;) {  // each one that dies may leave us its children
+    for (;;) {  // each process that dies may leave its children to this one
       end_orphans();
       const pid_t pid = ::waitpid(-1, nullptr, 0);
       if (pid < 0 && errno != EINTR) return;
@@ -176,7 +177,7 @@ class GuardianProcess {
   const WorkerMain& worker_main_;
   const std::function<void()>& at_end_;
   std::map<std::uint64_t, pid_t> workers_;
-  std::vector<GuardianReply> ended_;  // workers whose end is still to be told
+  std::vector<GuardianReply> ended_;  // workers whose end is still to be reported
   using Clock = std::chrono::steady_clock;
   Clock::time_point ended_since_;
 };
@@ -187,7 +188,7 @@ HYPERTUNE_INLINE Guardian::Guardian(const WorkerMain& worker_main, const std::fu
     fail(Errc::io, "cannot make a socket for worker processes: {}", std::generic_category().message(errno));
   Descriptor mine(ends[0]);
   Descriptor theirs(ends[1]);
-  std::fflush(nullptr);  // or each worker would print what is buffered again
+  std::fflush(nullptr);  // otherwise each worker would print the buffered output again
   const pid_t driver = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) fail(Errc::io, "cannot fork the workers' guardian: {}", std::generic_category().message(errno));
@@ -243,7 +244,7 @@ HYPERTUNE_INLINE bool Guardian::request(const GuardianRequest& request, int sock
   }
   for (;;) {
     if (::sendmsg(control_.get(), &message, MSG_NOSIGNAL) >= 0) return true;
-    if (errno == EAGAIN) {  // full: it is busy forking
+    if (errno == EAGAIN) {  // the socket is full: the guardian is busy forking
       pollfd polled{.fd = control_.get(), .events = POLLOUT, .revents = 0};
       if (::poll(&polled, 1, 5000) > 0) continue;
       return false;

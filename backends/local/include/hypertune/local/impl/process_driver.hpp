@@ -1,4 +1,4 @@
-// ProcessDriver: its beginning and end, its thread, and launches.
+// ProcessDriver: start and shutdown, its thread, and launches.
 #pragma once
 
 #include <hypertune/detail/signal_block.hpp>
@@ -68,7 +68,7 @@ HYPERTUNE_INLINE void ProcessDriver::perform(Command command) {
 
 HYPERTUNE_INLINE void ProcessDriver::shutdown() {
   if (::getpid() !=
-      owner_) {  // a worker that leaves by exit() destroys its copy of this: the processes are not its own
+      owner_) {  // a forked worker that calls exit() destroys its copy of this object, which must not end the processes
     if (thread_.joinable()) thread_.detach();
     static_cast<void>(guardian_.release());
     return;
@@ -226,11 +226,11 @@ HYPERTUNE_INLINE void ProcessDriver::launch(Launch launch) {
 
 HYPERTUNE_INLINE bool ProcessDriver::must_wait(Held& held) {
   const Launch& launch = held.launch;
-  // There are never two processes of one trial.
+  // A trial never has two processes at once.
   for (const auto& [id, worker] : workers_)
     if (worker->drops == launch.trial) return true;
   if (!gate_ || launch.allocation.lead.gpus.empty()) return false;
-  if (!start_.program->external())  // a process that goes on there has its memory already
+  if (!start_.program->external())  // a process that is reused there has its memory already
     for (const auto& [id, worker] : workers_)
       if (worker->link.free() && worker->devices == devices(launch.allocation.lead)) return false;
   if (auto reading = gpu_watch_->take()) gate_->observe(std::move(*reading));

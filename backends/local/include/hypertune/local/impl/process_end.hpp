@@ -1,4 +1,4 @@
-// The words for how a process ended, and the last line of its log.
+// Texts for the end of a process, and the last line of its log.
 #pragma once
 
 #include <hypertune/execute/bounded_log.hpp>

@@ -1,4 +1,4 @@
-// What is refused.
+// ProcessOptions: validation.
 #pragma once
 
 #include <hypertune/error.hpp>

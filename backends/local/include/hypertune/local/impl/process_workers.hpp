@@ -1,4 +1,4 @@
-// ProcessDriver: the workers, what they say, and what comes of it.
+// ProcessDriver: the workers, their messages, and the resulting actions.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -86,7 +86,7 @@ HYPERTUNE_INLINE std::shared_ptr<ProcessDriver::Worker> ProcessDriver::spawn() {
   }
   LinkOptions link;
   link.hang_limit = start_.hang_limit;
-  link.grace = std::max(options_.grace, start_.program->grace() + 1);  // a run that needs all of its own may save
+  link.grace = std::max(options_.grace, start_.program->grace() + 1);  // so that a command may use all of its own grace
   link.prints = start_.program->external();
   link.reusable = start_.program->reusable();
   link.welcome.directory = start_.directory.string();
@@ -112,7 +112,7 @@ HYPERTUNE_INLINE void ProcessDriver::answer(const Command& command) {
       command);
   if (const auto* stop = std::get_if<Stop>(&command); stop != nullptr && !held_.empty() && stop_held(*stop)) return;
   const auto found = by_trial_.find(RunKey(trial, member));
-  if (found == by_trial_.end()) return;  // it ended meanwhile
+  if (found == by_trial_.end()) return;  // the run has ended meanwhile
   const auto worker = found->second;
   const Launch* here = worker->link.launch();
   if (here == nullptr || here->attempt != attempt) return;
@@ -121,7 +121,7 @@ HYPERTUNE_INLINE void ProcessDriver::answer(const Command& command) {
     by_trial_.erase(found);
     worker->drops = trial;
   }
-  // Of several workers all do the same: what can be saved ends.
+  // All members of a group must do the same: those that can save end.
   const bool keep = here->seat ? false : parked_ < options_.max_parked;
   apply(worker, worker->link.perform(command, keep, hypertune::detail::steady_seconds()));
 }
@@ -133,7 +133,7 @@ HYPERTUNE_INLINE void ProcessDriver::read(Worker& reference) {
     const ssize_t n = ::recv(worker->socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return;
-    if (n <= 0) {  // closed: its end is told by the guardian, which is asked to make sure
+    if (n <= 0) {  // closed: the guardian reports its end, and is asked to kill it to be sure
       ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, worker->socket.get(), nullptr);
       if (worker->link.state() != WorkerLink::State::leaving) guardian_->kill(worker->id);
       return;
@@ -180,7 +180,7 @@ HYPERTUNE_INLINE void ProcessDriver::hear_guardian() {
 HYPERTUNE_INLINE void ProcessDriver::lose_guardian() {
   ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, guardian_->control(), nullptr);
   guardian_lost_ = true;
-  for (const auto& [id, worker] : std::map(workers_))  // the kernel ends them with it
+  for (const auto& [id, worker] : std::map(workers_))  // the kernel kills them with the guardian
     retire(worker,
            Cause{.source = FailureSource::infrastructure, .text = "the guardian of the worker processes was killed"});
 }
@@ -295,7 +295,7 @@ HYPERTUNE_INLINE void ProcessDriver::flush(Worker& worker) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
     if (n < 0)
-      worker.out.clear();  // it is gone; the guardian tells
+      worker.out.clear();  // the worker is gone; the guardian will report it
     else
       worker.out.erase(0, static_cast<std::size_t>(n));
   }

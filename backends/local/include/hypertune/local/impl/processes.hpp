@@ -1,4 +1,4 @@
-// ProcessExecutor: its driver does the work.
+// ProcessExecutor: definitions. ProcessDriver does the work.
 #pragma once
 
 #include <hypertune/local/process_driver.hpp>

@@ -1,4 +1,4 @@
-// How a line is read.
+// Parsing of report lines.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -29,7 +29,7 @@ HYPERTUNE_INLINE std::string shortened(std::string_view line, std::size_t most) 
 
 namespace detail {
 
-/// Reads one JSON object; members that are no numbers are passed over. JSON as programs print it: Python's NaN,
+/// Parses one JSON object; nested objects and arrays are skipped. Accepts JSON as programs print it: Python's NaN,
 /// Infinity and -Infinity are numbers.
 class ReportParser {
  public:
@@ -46,17 +46,17 @@ class ReportParser {
     return line;
   }
 
-  /// Why parse() gave nothing.
+  /// Why parse() returned nullopt.
   const std::string& why() const { return why_; }
 
-  /// A number as JSON, and Python, write it; the whole of the text.
+  /// Parses the whole text as a number of JSON or Python.
   static std::optional<double> number(std::string_view token) {
     if (const auto special = word(token)) return special;
     if (token.empty() || token.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return std::nullopt;
     double value = 0;
     const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
     if (end != token.data() + token.size()) return std::nullopt;
-    if (error == std::errc::result_out_of_range) {  // too large, or too small
+    if (error == std::errc::result_out_of_range) {  // overflow or underflow
       const auto exponent = token.find_first_of("eE");
       const bool tiny =
           exponent != std::string_view::npos && token.substr(exponent).find('-') != std::string_view::npos;
@@ -81,7 +81,8 @@ class ReportParser {
     return text_.empty();
   }
 
-  // Where a name stands twice, the later one counts, as in every reader of JSON. A line may have very many.
+  // If a name occurs twice, the later value counts, as in most JSON parsers. A line may have very many names, hence the
+  // map.
   void put(Metrics& metrics, const std::string& name, double value) {
     constexpr std::size_t few = 32;
     if (metrics.size() < few) {
@@ -136,7 +137,7 @@ class ReportParser {
     if (token == "null" && (name == "step" || name == "checkpoint")) return true;
     std::optional<double> value;
     if (token == "null")
-      value = std::numeric_limits<double>::quiet_NaN();  // what JSON makes of NaN
+      value = std::numeric_limits<double>::quiet_NaN();  // how some JSON writers write NaN
     else if (token == "true" || token == "false")
       value = token == "true" ? 1 : 0;
     else
@@ -240,7 +241,7 @@ class ReportParser {
 
   std::string_view text_;
   std::string why_;
-  std::unordered_map<std::string, std::size_t> places_;  // of the metrics by name, where there are many
+  std::unordered_map<std::string, std::size_t> places_;  // index of each metric by name, if there are many
 };
 
 }  // namespace detail
@@ -249,8 +250,8 @@ HYPERTUNE_INLINE std::optional<double> number_in_text(std::string_view text, std
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   std::string_view word = text;
   while (!word.empty() && blank(word.front())) word.remove_prefix(1);
-  // What ends a clause, no part of the number: `acc=([0-9.,]+)` in "acc=0.93, loss=0.2".
-  // Nor does a number end with these: `loss: ([0-9.eE+-]+)` in "loss: 0.2312." A percent sign is another number.
+  // Strip punctuation that is no part of the number: `acc=([0-9.,]+)` on "acc=0.93, loss=0.2", or `loss: ([0-9.eE+-]+)`
+  // on "loss: 0.2312." A percent sign is not stripped, because it changes the value.
   while (!word.empty() && (blank(word.back()) || std::string_view(",;:.!?)]}'\"+-").find(word.back()) != word.npos))
     word.remove_suffix(1);
   std::string plain(word);

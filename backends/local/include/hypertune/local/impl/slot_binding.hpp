@@ -1,4 +1,4 @@
-// What this machine has, and binding to it.
+// SlotBinding: definitions.
 #pragma once
 
 #include <hypertune/local/slot_binding.hpp>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 
-extern "C" {  // of the numerical libraries that the program is linked with: they read the environment only once
+extern "C" {  // defined if the program is linked with these libraries, which read the environment only once
 void omp_set_num_threads(int) __attribute__((weak));
 void openblas_set_num_threads(int) __attribute__((weak));
 void MKL_Set_Num_Threads(int) __attribute__((weak));
@@ -71,7 +71,7 @@ HYPERTUNE_INLINE std::uint64_t usable_memory() {
   const auto page = ::sysconf(_SC_PAGESIZE);
   std::uint64_t bytes =
       pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
-  std::ifstream container("/sys/fs/cgroup/memory.max");  // "max" where there is no limit
+  std::ifstream container("/sys/fs/cgroup/memory.max");  // "max" if there is no limit
   std::uint64_t limit = 0;
   if (container >> limit && limit > 0 && (bytes == 0 || limit < bytes)) bytes = limit;
   return bytes;
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE void SlotBinding::operator()(const Slot& slot) const {
     for (const int core : slot.cpus)
       if (core >= 0 && static_cast<std::size_t>(core) < cores_.size())
         CPU_SET(cores_[static_cast<std::size_t>(core)], &set);
-  if (CPU_COUNT(&set) == 0)  // an earlier slot may have bound it
+  if (CPU_COUNT(&set) == 0)  // undoes the binding to an earlier slot
     for (const int core : cores_) CPU_SET(core, &set);
   ::sched_setaffinity(0, sizeof set, &set);
 
