@@ -31,7 +31,7 @@ struct fmt::formatter<hypertune::Objective> : fmt::formatter<std::string_view> {
   }
 };
 
-/// "accuracy=0.93 loss=0.2", with "step 3: " before it where the report names its step.
+/// "accuracy=0.93 loss=0.2", with "step 3: " before it if the report names its step.
 template <>
 struct fmt::formatter<hypertune::Report> : fmt::formatter<std::string_view> {
   template <class Context>

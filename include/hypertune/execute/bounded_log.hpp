@@ -34,9 +34,9 @@ inline constexpr std::string_view log_cut_moving = " bytes cut: goes on at ", lo
 /// The layout of a log's file. A log is kept whole up to its limit. Beyond that, the file has the first half of the
 /// limit, a marker line with the number of bytes left out, and the end of the log.
 ///
-/// A cut copies the end to behind the marker line. Until the copy is complete, the line says where the original end is;
-/// then it says where the copy ends, until the rest is truncated. So the file can be read at any time, even if a cut
-/// was interrupted.
+/// A cut copies the end of the log to the place behind the marker line. Until the copy is complete, the line says where
+/// the original end is; then it says where the copy ends, until the rest is truncated. So the file can be read at any
+/// time, even if a cut was interrupted.
 struct LogParts {
   std::uint64_t size = 0;      ///< of the file, without bytes that are still to be truncated
   std::uint64_t head = 0;      ///< bytes before the marker line

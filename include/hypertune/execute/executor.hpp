@@ -69,7 +69,7 @@ struct Continue {
   TrialId trial;
   Attempt attempt;
   bool save = false;
-  int member = 0;  ///< of a group, as its executor numbers them; so in all that follows
+  int member = 0;  ///< number of the member within its group; 0 without a group
 };
 /// The answer to a report: keep the run's state and free its slot. Answered by Paused. An executor that cannot keep a
 /// run in memory saves a checkpoint and ends the run. `save`: write a checkpoint as well, if the trial can.
@@ -77,7 +77,7 @@ struct Pause {
   TrialId trial;
   Attempt attempt;
   bool save = false;
-  int member = 0;    ///< of a group, as its executor numbers them; so in all that follows
+  int member = 0;    ///< number of the member within its group; 0 without a group
   bool keep = true;  ///< false: do not keep it in memory if a checkpoint can restore it
 };
 /// End the attempt, at any time: between steps at once, within a step as soon as the executor can. Answered by Stopped.
@@ -87,7 +87,7 @@ struct Stop {
   TrialId trial;
   Attempt attempt;
   bool save = false;
-  int member = 0;  ///< of a group, as its executor numbers them; so in all that follows
+  int member = 0;  ///< number of the member within its group; 0 without a group
 };
 
 /// The attempt goes on with other workers: a new generation. Sent before the answer to a report, or after MemberLost.
@@ -269,8 +269,8 @@ struct Workload {
 /// - wait() blocks until notify(), or the deadline, or (executors that work in the caller's thread) until it has
 ///   delivered an event; it returns at once if nothing is left to do, and never sleeps past a notify().
 /// - Events that belong to no attempt (hosts, notices) may come from start() on, on any thread.
-/// - shutdown() ends every attempt without events and leaves no thread, process or timer behind. The destructor does
-///   too. After shutdown() the executor may be started again, for another experiment.
+/// - shutdown() ends every attempt without events and leaves no thread, process or timer behind. So does the destructor.
+///   After shutdown() the executor may be started again, for another experiment.
 template <class E>
 concept Executor = std::movable<E> &&
                    requires(E& executor, const E& constant, ExecutorStart start, Command command, Seconds deadline) {

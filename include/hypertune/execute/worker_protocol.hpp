@@ -46,8 +46,8 @@ struct Welcome {
   std::string directory = {};                   ///< the experiment's folder
   Seconds heartbeat = 0;                        ///< seconds between Alive messages while a step runs; 0: none
   std::string checkpoints = {};                 ///< ExecutorStart::checkpoints
-  std::vector<std::string> origins = {};        ///< likewise
-  std::uint64_t log_limit = default_log_limit;  ///< likewise
+  std::vector<std::string> origins = {};        ///< ExecutorStart::origins
+  std::uint64_t log_limit = default_log_limit;  ///< ExecutorStart::log_limit
 };
 /// A Pause. `keep`: keep the run in memory; otherwise save a checkpoint and end if the trial can save. Paused tells
 /// which.

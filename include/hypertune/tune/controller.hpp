@@ -123,7 +123,7 @@ class Controller {
   bool holds_slot(TrialId trial) const { return dispatcher_.holds_slot(trial); }
 
   bool interrupted() const { return interrupted_; }
-  /// Nothing runs and nothing will.
+  /// Whether nothing runs and nothing will run.
   bool finished() const { return running() == 0 && done_; }
   /// Why the experiment ended, unless everything was tried.
   const std::optional<std::string>& why_ended() const { return ending_; }

@@ -429,7 +429,7 @@ class Experiment {
   mutable std::mutex results_mutex_;
   Results results_{directory_};
   bool resumed_ = false;
-  std::vector<TrialId> failed_;  // to be tried again
+  std::vector<TrialId> failed_;  // trials to be tried again
   OrderedGate gate_;
   Seconds last_time_ = 0;
   std::optional<Journal> journal_;  // last: its thread uses the others

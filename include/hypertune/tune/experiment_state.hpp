@@ -48,7 +48,7 @@ inline std::optional<std::vector<double>> losses_of(const Metrics& metrics, std:
 /// scheduler. Not thread-safe.
 class ExperimentState {
  public:
-  /// After so many preempted attempts of a trial in a row, the loss of one of its workers counts as the trial's own
+  /// After this many preempted attempts of a trial in a row, the loss of one of its workers counts as the trial's own
   /// failure, because the trial may be the reason.
   static constexpr std::uint8_t most_taken = 3;
 

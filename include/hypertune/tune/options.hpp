@@ -65,7 +65,7 @@ struct Options {
   int concurrency = 0;  ///< concurrent trials; 0: as many as there is room for
 
   int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
-  int max_failed_trials = 0;  ///< the experiment fails when more trials than this failed; 0: no limit
+  int max_failed_trials = 0;  ///< the experiment ends when more trials than this have failed for good; 0: no limit
   /// seconds without a report or Context::alive() (in a Study: without any call about it) until a trial counts as hung;
   /// 0: never
   Seconds hang_limit = 0;

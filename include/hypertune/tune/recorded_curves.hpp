@@ -21,12 +21,12 @@ struct RecordedTrial {
   /// Why its last report is the last one.
   enum class End : std::uint8_t {
     by_itself,  ///< the program had finished: nothing could follow
-    failed,     ///< for good
+    failed,     ///< it failed for good
     cut,        ///< stopped, completed by the schedule's limit of steps, or still running: more could follow
   };
   TrialId trial = -1;
   std::vector<int> steps;        ///< step of each report, from 0, ascending
-  std::vector<Seconds> seconds;  ///< duration up to each report, without the startup of its attempt
+  std::vector<Seconds> seconds;  ///< duration of the work for each report, without the startup of its attempt
   std::vector<double> values;    ///< of each report: the objectives, then the bounded metrics; NaN: not reported
   End end = End::cut;
   std::string cause;  ///< the error, if it failed

@@ -103,7 +103,7 @@ inline StopTree stop_leaf(StopLeaf leaf) { return std::make_shared<StopNode>(Sto
 /// copy.
 ///
 /// A condition is either on the experiment or on each trial. On the experiment are until(), at_least(), at_most(),
-/// within(), total_steps(), failed_trials(), plateau(), expected_gain() and stop_if(): once one of them holds, the
+/// within(), total_steps(), failed_trials(), plateau(), expected_gain() and stop_if(): once the condition holds, the
 /// experiment ends. Bounds on metrics are among these because one tunes to a target: the first trial that reaches it
 /// ends the search. On each trial are steps() and stop_trial_if(): that trial ends and the others go on. per_trial()
 /// turns a condition on the experiment into one on each trial.
@@ -123,7 +123,7 @@ class StopCondition {
     return {detail::join(detail::StopNode::Kind::any, a.trial_, b.trial_),
             detail::join(detail::StopNode::Kind::any, a.experiment_, b.experiment_)};
   }
-  /// Both sides must be on the experiment, or both on each trial; else an Error of kind `usage`.
+  /// Both sides must be on the experiment, or both on each trial; otherwise throws an Error of kind `usage`.
   friend StopCondition operator&(const StopCondition& a, const StopCondition& b) {
     if ((a.trial_ || b.trial_) && (a.experiment_ || b.experiment_))
       fail(
@@ -134,7 +134,7 @@ class StopCondition {
             detail::join(detail::StopNode::Kind::all, a.experiment_, b.experiment_)};
   }
 
-  /// `.stop = at_most("loss", 0.1)`: a trial's report is within the bound.
+  /// `.stop = at_most("loss", 0.1)`: holds once a trial's report is within the bound.
   StopCondition(const MetricBound& bound)  // NOLINT: a bound on a metric is a condition
       : experiment_(detail::stop_leaf(detail::StopAtValue{bound.metric, bound.value, bound.side})) {}
 

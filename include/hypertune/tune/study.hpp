@@ -43,7 +43,8 @@ class ErasedStudy {
   };
 
   /// The next trial; nullopt if there is none now (limit(), a scheduler that waits), or never will be: see exhausted().
-  /// First fails the trials that are out and were not mentioned in any call for longer than options.hang_limit.
+  /// First marks as failed the trials that are out and were not mentioned in any call for longer than
+  /// options.hang_limit.
   std::optional<Ask> ask();
   bool exhausted() const;
   /// The trials that are out: asked for, not told yet, and not ended or paused by the answer to their last report.

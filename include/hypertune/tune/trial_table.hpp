@@ -47,8 +47,8 @@ struct LiveTrial {
   Allocation allocation;           ///< of its newest generation
   std::vector<Slot> leaving = {};  ///< slots to be released once that generation runs
   bool forming = false;            ///< that generation does not run yet
-  bool fixed = false;              ///< its workers are known not to change while it runs
-  bool elastic = false;            ///< … or known to: neither is set before a first report or loss
+  bool fixed = false;              ///< it is known that its workers cannot change while it runs
+  bool elastic = false;            ///< … that they can; both false before a first report or loss
   int growths = 0;                 ///< increases of its workers since its last report
   int losses = 0;                  ///< losses of workers in a row, without a report or a commit in between
   bool futile = false;             ///< it has lost workers so often that its end counts as a failure

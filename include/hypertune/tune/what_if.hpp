@@ -32,7 +32,7 @@ struct WhatIf {
 struct PlayedAgain {
   std::size_t trials = 0;  ///< trials that reported
   std::int64_t steps = 0;  ///< steps of all trials together
-  Seconds elapsed = 0;     ///< until the end
+  Seconds elapsed = 0;     ///< seconds until the end
   Seconds busy = 0;        ///< duration of all steps together, from report to report or end
   std::vector<Improvement> improvements = {};
   std::size_t unknown_trials = 0;     ///< trials that trained beyond the end of their record …

@@ -85,7 +85,7 @@ class SimulatedExecutor::State {
     Seconds at = 0;           // time of the run; behind now_ while it catches up after a restart
     std::uint64_t fence = 0;  // of the event that it waits for; 0: it waits for an answer
     bool started = false, parked = false;
-    std::optional<SimulatedGroup> group = {};  // of several workers
+    std::optional<SimulatedGroup> group = {};  // set for several workers
     std::uint64_t forming = 0;                 // fence of the event when its workers are ready
     bool answered = false;                     // it is to train as soon as they are ready
     bool resizing = false;                     // a Resized is to be sent then
@@ -241,7 +241,7 @@ class SimulatedExecutor::State {
     return found != runs_.end() && found->second.launch.attempt == attempt ? &found->second : nullptr;
   }
 
-  Run* waiting(TrialId trial, Attempt attempt) {  // for an answer
+  Run* waiting(TrialId trial, Attempt attempt) {  // the run, if it waits for an answer
     Run* run = find(trial, attempt);
     return run != nullptr && run->fence == 0 && !run->answered && !run->parked ? run : nullptr;
   }

@@ -202,9 +202,9 @@ HYPERTUNE_INLINE std::span<const double> ExperimentState::learn_constraints(cons
 HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCheckpointed& r) {
   auto& list = checkpoints_[r.trial];
   const auto later = [](const auto& a, const auto& b) { return a.steps > b.steps; };
-  // The workers of a group may have stopped within a step: of two checkpoints after as many steps, the newer one then
-  // contains more of the next step, and comes first. Otherwise the older one comes first: a checkpoint that is found at
-  // a resumption may be of a history that was given up.
+  // The workers of a group may have stopped within a step: of two checkpoints with the same number of steps, the newer
+  // one then contains more of the next step, and comes first. Otherwise the older one comes first: a checkpoint that is
+  // found at a resumption may be of a history that was given up.
   const auto* place = where(r.trial);
   const bool several = place != nullptr && (place->workers() > 1 || place->generation > 0);
   list.insert(several && !takeovers_.contains(r.trial)

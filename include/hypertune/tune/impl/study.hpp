@@ -249,8 +249,8 @@ class ErasedStudy::State {
     out_.erase(trial);
     handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
   }
-  // Fails trials that were not mentioned for hang_limit; nothing else is known about the callers. Checked in ask(),
-  // because nobody could get a free trial before that.
+  // Fails trials that no call has mentioned for hang_limit seconds; nothing else is known about the callers. Checked in
+  // ask(), because nobody could get a free trial before that.
   void give_up_silent() {
     if (options_.hang_limit <= 0) return;
     const std::lock_guard guard(mutex_);
