@@ -22,8 +22,7 @@ enum class Errc {
   io,          ///< the operating system refused (disk full, permission)
   corrupt,     ///< stored data failed its integrity check
   protocol,    ///< a peer sent what the protocol does not allow
-  experiment,  ///< the experiment has no result or cannot go on: no trial has a result, a searcher failed, it was
-               ///< stopped
+  experiment,  ///< the experiment has no result, cannot go on, or was stopped; also failures of user code
   group,       ///< a trial's workers could not work together: one is lost, late, or the group changes (GroupError)
 };
 
