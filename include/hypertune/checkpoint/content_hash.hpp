@@ -1,13 +1,13 @@
-// XXH3-128: the checksum of files and manifests. It finds damage; it is no protection against an attacker.
+// XXH3-128: the checksum of files and manifests. It detects damage; it does not protect against an attacker.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
 
-// Inlined, so that a program needs no library for it; the mode is xxHash's own and copes with other includes of it.
+// Inlined, so that programs need no library for it. xxHash supports this, also together with other includes of it.
 #ifndef XXH_INLINE_ALL
 #define XXH_INLINE_ALL
 #endif
-// Its always_inline functions do not compile with g++ -Og; without the attribute it is as fast.
+// With g++ -Og, its always_inline functions do not compile; without the attribute it is as fast.
 #ifndef XXH_NO_INLINE_HINTS
 #define XXH_NO_INLINE_HINTS 1
 #endif

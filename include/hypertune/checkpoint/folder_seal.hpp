@@ -17,14 +17,14 @@
 
 namespace hypertune::inline v0::detail {
 
-/// What listing a folder finds: names relative to it, sorted.
+/// The result of listing a folder: sorted names relative to it.
 struct FolderListing {
   std::vector<std::string> files;
-  std::vector<std::string> directories;  ///< parents before what they hold
+  std::vector<std::string> directories;  ///< parents before their contents
 };
 
-/// Lists everything below `root`. Error of kind `usage` if something there is neither file nor folder, or has a name
-/// that no manifest holds.
+/// Lists everything below `root`. Error of kind `usage` if an entry is neither a file nor a folder, or has a name that
+/// a manifest cannot contain.
 inline FolderListing list_folder(const std::filesystem::path& root) {
   FolderListing listing;
   std::error_code error;
@@ -49,7 +49,7 @@ inline FolderListing list_folder(const std::filesystem::path& root) {
   return listing;
 }
 
-/// Size and checksum of an open file. 0, or the errno of the read that failed.
+/// Determines the size and checksum of an open file. Returns 0, or the errno of the read that failed.
 inline int hash_file(int fd, ReadBuffer& buffer, ManifestFile& file) {
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   ContentHash hash;
@@ -65,7 +65,7 @@ inline int hash_file(int fd, ReadBuffer& buffer, ManifestFile& file) {
   return 0;
 }
 
-/// Opens a regular file of a checkpoint; an empty Descriptor with errno otherwise.
+/// Opens a regular file of a checkpoint; on failure, an empty Descriptor with errno.
 inline Descriptor open_regular(int root, std::string_view name) {
   Descriptor file = open_below(root, name);
   struct stat status{};
@@ -76,7 +76,7 @@ inline Descriptor open_regular(int root, std::string_view name) {
   return file;
 }
 
-/// Hashes every file below `root` and forces files and folders to the disk. The disk writes while the hash runs.
+/// Hashes every file below `root`; with `sync`, also forces files and folders to the disk, which writes during hashing.
 inline std::vector<ManifestFile> seal_files(const std::filesystem::path& root, bool sync) {
   const Descriptor directory = open_at(AT_FDCWD, root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) fail_io(errno, "open", root);
@@ -88,7 +88,7 @@ inline std::vector<ManifestFile> seal_files(const std::filesystem::path& root, b
     const Descriptor file = open_regular(directory.get(), name);
     if (!file) fail_io(errno, "open", root / name);
 #ifdef __linux__
-    if (sync) ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // begins; fsync below waits for all
+    if (sync) ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE);  // starts writing; fsync below waits for it
 #endif
     ManifestFile entry{.name = std::move(name), .size = 0, .checksum = {}};
     if (const int error = hash_file(file.get(), buffer, entry); error != 0) fail_io(error, "read", root / entry.name);
@@ -108,7 +108,7 @@ inline std::vector<ManifestFile> seal_files(const std::filesystem::path& root, b
   return files;
 }
 
-/// Opens a file below `root`, the descriptor of `path`. Error of kind `corrupt` if it is not there or not of its size.
+/// Opens a file below `root`, the descriptor of `path`. Error of kind `corrupt` if it is missing or has another size.
 inline Descriptor open_sealed(int root, const std::filesystem::path& path, const ManifestFile& expected) {
   const auto& name = expected.name;
   Descriptor file = open_regular(root, name);
@@ -125,15 +125,15 @@ inline Descriptor open_sealed(int root, const std::filesystem::path& path, const
   return file;
 }
 
-/// Checks that the files below `root` are there, and of their sizes. Error of kind `corrupt` that names the first that
-/// is not.
+/// Checks that the files below `root` exist and have their sizes. The Error of kind `corrupt` names the first one that
+/// does not.
 inline void verify_sizes(const std::filesystem::path& root, const Manifest& manifest) {
   const Descriptor directory = open_at(AT_FDCWD, root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) fail_io(errno, "open", root);
   for (const ManifestFile& expected : manifest.files) open_sealed(directory.get(), root, expected);
 }
 
-/// Checks the files below `root` against the manifest. Error of kind `corrupt` that names the first that is wrong.
+/// Checks the files below `root` against the manifest. The Error of kind `corrupt` names the first wrong one.
 inline void verify_files(const std::filesystem::path& root, const Manifest& manifest) {
   const Descriptor directory = open_at(AT_FDCWD, root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) fail_io(errno, "open", root);

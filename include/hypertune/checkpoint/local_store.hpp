@@ -32,16 +32,16 @@ namespace hypertune::inline v0 {
 ///     trials/<id>/checkpoints/.trash-…/             being deleted
 ///     trials/<id>/checkpoints/.corrupt-step-27/     set aside
 ///
-/// A sealed one appears by one rename after all of it is on the disk, and disappears by one rename before any of it is
-/// deleted: whatever dies when, list() gives only whole ones. Safe to use from several threads; copies share one state.
-/// Making one touches no file.
+/// A sealed checkpoint appears by one rename after all of it is on the disk, and disappears by one rename before any of
+/// it is deleted. So list() returns only complete ones, whatever dies at any time. Thread-safe; copies share one state.
+/// Constructing a store does not touch any file.
 class LocalCheckpointStore {
  public:
   struct Options {
-    bool sync = true;  ///< force to the disk what is sealed; without it a power cut may take the newest ones
-    /// Folders of experiments where open() finds checkpoints, too. Nothing is ever changed there.
+    bool sync = true;  ///< force sealed checkpoints to the disk; without it a power cut may lose the newest ones
+    /// Folders of experiments in which open() finds checkpoints, too. Nothing is ever changed there.
     std::vector<std::filesystem::path> origins = {};
-    bool make_root = true;  ///< make the experiment's folder where it is missing; else begin() is an Error then
+    bool make_root = true;  ///< create the experiment's folder if it is missing; else begin() throws then
   };
 
   explicit LocalCheckpointStore(std::filesystem::path experiment_directory)
@@ -49,60 +49,62 @@ class LocalCheckpointStore {
   LocalCheckpointStore(std::filesystem::path experiment_directory, Options options)
       : state_(std::make_shared<State>(std::move(experiment_directory), std::move(options))) {}
 
-  /// The folder to write the checkpoint of `trial` after `steps` steps into. `parent`: the name of the one that
-  /// training went on from.
+  /// Creates the folder for writing the checkpoint of `trial` after `steps` steps. `parent`: the name of the checkpoint
+  /// that training continued from.
   CheckpointWriter begin(TrialId trial, int steps, std::string parent = {});
 
-  /// Hashes, writes the manifest, syncs, renames: then it is listed. On an Error (kind `usage`: what the trial wrote
-  /// cannot be a checkpoint; kind `io`: the disk is full or refuses) what was written is removed.
+  /// Hashes the files, writes the manifest, syncs and renames; then the checkpoint is listed. On an Error (kind
+  /// `usage`: what the trial wrote cannot be a checkpoint; kind `io`: the disk is full or fails) the written files are
+  /// removed.
   CheckpointInfo seal(CheckpointWriter writer);
 
-  /// Removes what was written, where a save failed.
+  /// Removes what was written, after a save that failed.
   void discard(const CheckpointWriter& writer);
 
-  /// Takes over a folder that a trial wrote by itself: it is moved and sealed. On an Error it is back where it was.
+  /// Takes over a folder that a trial wrote by itself: moves and seals it. On an Error it is back in its place.
   CheckpointInfo adopt(TrialId trial, int steps, const std::filesystem::path& folder, std::string parent = {});
 
-  /// Takes over a folder that holds, verified and synced, the files of a checkpoint sealed elsewhere, and `manifest` of
-  /// it: it is listed as `name`, or under the next free name if another one has that. Error of kind `corrupt` if the
-  /// manifest is none.
+  /// Takes over a folder with the verified and synced files of a checkpoint that was sealed elsewhere, and its
+  /// `manifest`. It is listed as `name`, or under the next free name if another one has that. Error of kind `corrupt`
+  /// if the manifest is invalid.
   CheckpointInfo admit(const std::filesystem::path& folder, std::string_view manifest, const std::string& name);
 
-  /// Takes over, by one rename, the sealed checkpoint in `folder`, of another store on the same file system: that it is
-  /// `info`, and whole by its files' sizes, is checked before; no byte of them is read. It is listed as info.name, or
-  /// under the next free name. Error of kind `corrupt` if it is not, `io` if it is not there any more or cannot be
-  /// moved.
+  /// Takes over, by one rename, the sealed checkpoint in `folder`, which belongs to another store on the same file
+  /// system. Before that, its manifest is compared with `info` and the sizes of its files are checked; their contents
+  /// are not read. It is listed as info.name, or under the next free name. Error of kind `corrupt` if a check fails,
+  /// `io` if it no longer exists or cannot be moved.
   CheckpointInfo take_over(const std::filesystem::path& folder, const CheckpointInfo& info);
 
-  /// Opens a sealed one after checking every byte of it. Error of kind `corrupt` that names the checkpoint, the file,
-  /// and what is wrong.
+  /// Opens a sealed checkpoint after verifying every byte of it. The Error of kind `corrupt` names the checkpoint, the
+  /// file, and the problem.
   Checkpoint open(const CheckpointInfo& info);
 
-  /// Renames a corrupt one to .corrupt-…, where it stays for a look. No error if it is gone.
+  /// Renames a corrupt checkpoint to .corrupt-…, where it can be examined. No error if it is gone.
   void set_aside(const CheckpointInfo& info);
 
-  /// Deletes. No error if it is gone, or if another one has its name by now.
+  /// Deletes a checkpoint. No error if it is gone, or if another one has its name by now.
   void drop(const CheckpointInfo& info);
 
-  /// The sealed ones of a trial, newest (most steps) first. Checks their manifests only; open() checks the rest.
+  /// The sealed checkpoints of a trial, the newest (most steps) first. Checks only their manifests; open() checks the
+  /// rest.
   std::vector<CheckpointInfo> list(TrialId trial);
 
-  /// Removes what a process that was killed left half written or half deleted. What a living one is at work on is left
-  /// alone; so is, for a day, what a process of another machine has left on a shared disk.
+  /// Removes what killed processes left half written or half deleted. Folders of living processes are left alone, and
+  /// for a day also those of processes of other machines on a shared disk.
   void recover(TrialId trial);
   /// The same for all trials.
   void recover();
 
-  /// Whether this very content lies here, or in one of the origins, by its manifest; its files are not looked at.
+  /// Whether exactly this content is here or in an origin, according to its manifest; its files are not checked.
   bool names(const CheckpointInfo& info) const;
 
   /// The experiment's folder.
   const std::filesystem::path& root() const { return state_->root; }
-  /// Whether what is sealed is forced to the disk.
+  /// Whether sealed checkpoints are forced to the disk.
   bool syncs() const { return state_->options.sync; }
   /// trials/<id>/checkpoints
   std::filesystem::path folder(TrialId trial) const { return trial_directory(trial) / "checkpoints"; }
-  /// Where a sealed checkpoint lies. Error of kind `usage` if `info` has no name of a checkpoint.
+  /// The folder of a sealed checkpoint. Error of kind `usage` if info.name is not a checkpoint's name.
   std::filesystem::path folder(const CheckpointInfo& info) const;
 
  private:
@@ -111,7 +113,7 @@ class LocalCheckpointStore {
     const std::filesystem::path root;
     const Options options;
     std::mutex mutex;
-    std::set<TrialId> fresh;  // trials whose folders were made and not yet synced
+    std::set<TrialId> fresh;  // trials whose folders were created and are not synced yet
   };
 
   std::filesystem::path trial_directory(TrialId trial) const { return state_->root / "trials" / std::to_string(trial); }

@@ -1,4 +1,4 @@
-// The manifest of a sealed checkpoint: what files it has, and how each can be checked.
+// The manifest of a sealed checkpoint: which files it has, and how each can be checked.
 #pragma once
 
 #include <hypertune/checkpoint/content_hash.hpp>
@@ -31,23 +31,23 @@ struct ManifestFile {
 struct Manifest {
   static constexpr int version = 1;                                  ///< of the format
   static constexpr std::string_view file_name = "manifest.json";     ///< in the checkpoint's folder
-  static constexpr std::size_t max_bytes = std::size_t{256} << 20U;  ///< of its text: more is refused unread
+  static constexpr std::size_t max_bytes = std::size_t{256} << 20U;  ///< of its text; a larger one is refused unread
   static constexpr std::size_t max_name = 4096;                      ///< of a file's name
 
   TrialId trial = 0;
   int steps = 0;
-  std::string parent;               ///< the checkpoint that training went on from; empty: none
+  std::string parent;               ///< the checkpoint that training continued from; empty: none
   std::vector<ManifestFile> files;  ///< sorted by name, each once
 
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-/// Throws an Error of kind `usage` unless a manifest can hold `name`: safe (see require_safe_name), UTF-8 without
-/// control characters, at most Manifest::max_name bytes, and not the manifest itself.
+/// Throws an Error of kind `usage` unless a manifest can contain `name`: safe (see require_safe_name), UTF-8 without
+/// control characters, at most Manifest::max_name bytes, and not the manifest's own name.
 void require_manifest_name(std::string_view name);
 
-/// The manifest as JSON. Its last member is a checksum of all the text before it, so that a manifest also proves
-/// itself. Error of kind `usage` if a name cannot be held.
+/// The manifest as JSON. Its last member is a checksum of all text before it, so that the manifest itself can be
+/// verified. Error of kind `usage` for a name that it cannot contain.
 std::string to_text(const Manifest& manifest);
 
 /// The inverse of to_text. `text` is not trusted: whatever is malformed, unknown, unsafe, unsorted or damaged is an
@@ -75,8 +75,8 @@ inline void append_manifest_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
-/// Reads the JSON that to_text writes, and no more of JSON than that: white space, strings without \u escapes, whole
-/// numbers. (Boost.JSON would add two seconds to the compilation of every program, or a library to link.)
+/// Reads only the part of JSON that to_text uses: white space, strings without \u escapes, whole numbers. (Boost.JSON
+/// would add two seconds to the compilation of every program, or a library to link.)
 class ManifestCursor {
  public:
   explicit ManifestCursor(std::string_view text) : text_(text) {}
@@ -135,7 +135,7 @@ class ManifestCursor {
     if (text_[begin] == '0' && at_ - begin > 1) refuse("a number starts with 0");
     return value;
   }
-  /// Returns the position of what comes next.
+  /// Returns the position of the next character.
   std::size_t skip_space() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
     return at_;

@@ -1,4 +1,4 @@
-// Files by descriptor: what a checkpoint needs beyond <filesystem> (no links followed, data forced to the disk).
+// Files by descriptor: what checkpoints need beyond <filesystem> (no links followed, data forced to the disk).
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -19,7 +19,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Throws what `error` means for a checkpoint: `doing` is like "write" or "rename", in the words of the message.
+/// Throws an Error for `error`. `doing`: the verb for the message, such as "write" or "rename".
 [[noreturn]] inline void fail_io(int error, std::string_view doing, const std::filesystem::path& path) {
   const std::string why = std::generic_category().message(error);
   if (error == ENOSPC || error == EDQUOT)
@@ -28,8 +28,8 @@ namespace hypertune::inline v0::detail {
   fail(Errc::io, "cannot {} '{}': {}", doing, path.string(), why);
 }
 
-/// Opens `name` ("a/b/c", already known to be safe) below `root` for reading, following no link on the way; an empty
-/// Descriptor with errno otherwise.
+/// Opens `name` ("a/b/c", already known to be safe) below `root` for reading, without following links. On failure, an
+/// empty Descriptor with errno.
 inline Descriptor open_below(int root, std::string_view name) {
   Descriptor parent;
   for (int at = root;;) {
@@ -44,7 +44,7 @@ inline Descriptor open_below(int root, std::string_view name) {
   }
 }
 
-/// A buffer for reading whole files: large enough that the calls do not matter, small enough for the cache.
+/// A buffer for reading whole files: large enough that the number of calls does not matter, small enough for the cache.
 class ReadBuffer {
  public:
   static constexpr std::size_t size = std::size_t{256} << 10U;
@@ -54,7 +54,7 @@ class ReadBuffer {
   std::unique_ptr<char[]> bytes_ = std::make_unique_for_overwrite<char[]>(size);
 };
 
-/// Writes a new file and forces it to the disk. Error of kind `io` otherwise.
+/// Writes a new file and forces it to the disk. Error of kind `io` on failure.
 inline void write_new_file(const std::filesystem::path& path, std::string_view text) {
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
   if (!file) fail_io(errno, "create", path);
@@ -62,7 +62,7 @@ inline void write_new_file(const std::filesystem::path& path, std::string_view t
   if (::fsync(file.get()) != 0) fail_io(errno, "sync", path);
 }
 
-/// Forces a folder's entries to the disk. File systems that cannot do so are taken to do it by themselves.
+/// Forces a folder's entries to the disk. File systems that do not support this are assumed to do it by themselves.
 inline void sync_directory(const std::filesystem::path& path) {
   const Descriptor directory = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY);
   if (!directory) fail_io(errno, "open", path);

@@ -21,20 +21,20 @@
 
 namespace hypertune::inline v0 {
 
-/// Decides, and does no I/O: it is told of every sealed checkpoint of the experiment, and take_dropped() says which to
-/// delete. Of each trial it keeps the newest `keep` and the `keep_best` with the lowest loss; while all together have
-/// more than `max_bytes`, it drops more: first those of ended trials, worst loss first, then those of the others,
-/// oldest first. It never drops
+/// Decides which checkpoints to delete, without I/O. It is told of every sealed checkpoint of the experiment, and
+/// take_dropped() returns those to delete. Of each trial it keeps the newest `keep` and the `keep_best` with the lowest
+/// loss. While all together have more than `max_bytes`, it drops more: first those of ended trials, the worst loss
+/// first, then those of the others, the oldest first. It never drops
 /// - a pinned one (another trial is about to restore it),
 /// - the newest of a trial that has not ended,
-/// - the one with the lowest loss of all, nor the best of the trial that set_best_trial() names;
-/// so that the bytes may stay above the limit (see over_budget()).
+/// - the one with the lowest loss of all, and the best one of the trial that set_best_trial() names.
+/// So the bytes may stay above the limit (see over_budget()).
 ///
-/// Its state is a function of the calls, so that a replay of the record gives the same decisions. Each call is
-/// O(log n), and trial_ended() that for each checkpoint the trial has. Not thread-safe.
+/// Its state depends only on the calls, so that a replay of the records makes the same decisions. Each call takes
+/// O(log n), trial_ended() and trial_reopened() that for each checkpoint of the trial. Not thread-safe.
 class Retention {
  public:
-  /// Error of kind `usage` if the policy makes no sense.
+  /// Error of kind `usage` if the policy is invalid.
   explicit Retention(CheckpointPolicy policy) : policy_(policy) { policy_.validate(); }
   Retention(Retention&&) = default;
   Retention& operator=(Retention&&) = default;
@@ -42,32 +42,32 @@ class Retention {
   /// A checkpoint was sealed. `loss`: of the last report before it, lower is better; NaN counts as the worst.
   void add(const CheckpointInfo& checkpoint, double loss);
 
-  /// It was deleted or set aside by somebody else (or a replayed record says that it was dropped).
+  /// The checkpoint was deleted or set aside by other code (or a replayed record says that it was dropped).
   void forget(const CheckpointInfo& checkpoint);
 
-  /// It is needed until unpin() was called as often. False if it is not held (any more).
+  /// Keeps a checkpoint until unpin() was called as often. False if it is not (or no longer) held.
   bool pin(const CheckpointInfo& checkpoint);
   void unpin(const CheckpointInfo& checkpoint);
 
-  /// The trial goes on from elsewhere: this one is not its newest any more, whatever its steps. It may still be the
-  /// best of its trial, or of all.
+  /// The trial continues from another state: this checkpoint is no longer its newest, whatever its steps. It may still
+  /// be the best of its trial, or of all.
   void supersede(const CheckpointInfo& checkpoint);
 
-  /// The trial will not run again: its newest checkpoint is an ordinary one now. Said after its last add().
+  /// The trial will not run again: its newest checkpoint is no longer protected. To be called after its last add().
   void trial_ended(TrialId trial);
-  /// An ended trial goes on after all (an extended experiment).
+  /// An ended trial continues after all (an extended experiment).
   void trial_reopened(TrialId trial);
 
-  /// The trial that has the best result so far, whether or not it was saved then.
+  /// Sets the trial that has the best result so far, whether or not that result was saved.
   void set_best_trial(TrialId trial);
 
-  /// What is to be deleted since the last call, in the order of the decisions. Retention has forgotten these already.
+  /// The checkpoints to delete since the last call, in the order of the decisions. They are already forgotten here.
   std::vector<CheckpointInfo> take_dropped();
 
   bool contains(const CheckpointInfo& checkpoint) const { return entries_.contains(key(checkpoint)); }
   std::size_t size() const { return entries_.size(); }
   std::uint64_t total_bytes() const { return total_bytes_; }
-  /// Whether more bytes are held than allowed, because the rest may not be dropped.
+  /// Whether more bytes are held than allowed, because the remaining checkpoints must not be dropped.
   bool over_budget() const { return policy_.max_bytes > 0 && total_bytes_ > policy_.max_bytes; }
   const CheckpointPolicy& policy() const { return policy_; }
 
@@ -136,14 +136,14 @@ inline Retention::Entry* Retention::best_of(std::optional<TrialId> trial) const 
   return found == trials_.end() ? nullptr : found->second.best.first();
 }
 
-/// Whether it may not be dropped whatever the limits.
+/// Whether it must not be dropped, whatever the limits.
 inline bool Retention::needed(Entry* e) const {
   return e->pins > 0 || (!e->trial->ended && e->trial->newest.first() == e) || best_of(std::nullopt) == e ||
          (best_trial_ == e->info.trial && e->trial->best.first() == e);
 }
 
-/// Takes the consequences of a change that may have made `e` needed, or not needed any more. Dropping one that is not
-/// needed changes nothing for the others, so that no review asks for another.
+/// Updates `e` after a change that may have made it needed, or no longer needed. Dropping an entry that is not needed
+/// does not affect the others, so no review requires another.
 inline void Retention::review(Entry* e) {
   if (e == nullptr) return;
   if (needed(e))
@@ -175,10 +175,10 @@ inline void Retention::fit_budget() {
 }
 
 inline void Retention::add(const CheckpointInfo& checkpoint, double loss) {
-  forget(checkpoint);  // if a replay tells it twice
+  forget(checkpoint);  // in case a replay reports it twice
   Trial& trial = trials_.try_emplace(checkpoint.trial, policy_).first->second;
   Entry entry{.info = checkpoint,
-              .loss = std::isfinite(loss) ? loss : worst_loss,  // an infinite value is no success either
+              .loss = std::isfinite(loss) ? loss : worst_loss,  // an infinite value counts as the worst, too
               .sequence = ++sequence_,
               .trial = &trial,
               .pins = 0};
@@ -191,7 +191,7 @@ inline void Retention::add(const CheckpointInfo& checkpoint, double loss) {
   by_loss_.insert(e);
   Entry* const not_newest = trial.newest.insert(e);
   Entry* const not_best = trial.best.insert(e);
-  // Each once, as a review may end its life; in an order that does not depend on where they lie in memory.
+  // Each only once, because a review may delete it, and in an order that does not depend on their addresses.
   Entry* changed[] = {best, newest, best_of_trial, not_newest, not_best, e};
   for (auto* one = std::begin(changed); one != std::end(changed); ++one)
     if (std::find(std::begin(changed), one, *one) == one) review(*one);
@@ -203,7 +203,7 @@ inline void Retention::forget(const CheckpointInfo& checkpoint) {
   const auto found = entries_.find(key(checkpoint));
   if (found == entries_.end()) return;
   remove(&found->second);
-  // The next ones take its place: they are needed now.
+  // Others take its place and are needed now.
   review(best_of(std::nullopt));
   const auto trial = trials_.find(checkpoint.trial);
   if (trial == trials_.end()) return;
@@ -244,7 +244,7 @@ inline void Retention::trial_ended(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || found->second.ended) return;
   const std::vector<Entry*> all(found->second.best.begin(), found->second.best.end());
-  for (Entry* const e : all) expendable_.erase(e);  // its place there depends on `ended`
+  for (Entry* const e : all) expendable_.erase(e);  // its position there depends on `ended`
   found->second.ended = true;
   for (Entry* const e : all) review(e);
   fit_budget();

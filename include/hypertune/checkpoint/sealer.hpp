@@ -1,4 +1,4 @@
-// CheckpointSealer: seals checkpoints on a thread of its own, while the trials go on.
+// CheckpointSealer: seals checkpoints on a separate thread, while the trials continue.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -19,7 +19,7 @@
 
 namespace hypertune::inline v0 {
 
-/// How a seal went.
+/// The result of a seal.
 struct SealResult {
   TrialId trial = -1;
   int steps = 0;
@@ -28,7 +28,7 @@ struct SealResult {
   std::string error;
 };
 
-/// Seals now, in the calling thread.
+/// Seals in the calling thread.
 template <class Store>
 SealResult seal(Store& store, CheckpointWriter writer) noexcept {
   SealResult result{.trial = writer.trial(), .steps = writer.steps(), .checkpoint = {}, .code = Errc::io, .error = {}};
@@ -41,10 +41,10 @@ SealResult seal(Store& store, CheckpointWriter writer) noexcept {
   return result;
 }
 
-/// Seals in the background: to save costs a trial what it writes itself, and the hashing and the waiting for the disk
-/// happen while it trains. One thread, begun at the first use; the order is kept. At most one checkpoint of each trial
-/// is on its way, so that a trial that saves faster than the disk writes is slowed down instead of filling it.
-/// All members may be called from any thread. `Store`: LocalCheckpointStore, or what stands for it in a test.
+/// Seals in the background: a save costs a trial only its own writing, and the hashing and waiting for the disk happen
+/// while it trains. There is one thread, started at the first use; the order is kept. At most one checkpoint of each
+/// trial is in progress, so that a trial that saves faster than the disk writes is slowed down instead of filling the
+/// disk. All members may be called from any thread. `Store`: LocalCheckpointStore, or a substitute in a test.
 template <class Store>
   requires requires(Store& store, CheckpointWriter writer) {
     { store.seal(std::move(writer)) } -> std::same_as<CheckpointInfo>;
@@ -57,7 +57,7 @@ class CheckpointSealer {
   CheckpointSealer(const CheckpointSealer&) = delete;
   CheckpointSealer& operator=(const CheckpointSealer&) = delete;
 
-  /// Finishes what was submitted.
+  /// Finishes everything that was submitted.
   ~CheckpointSealer() {
     {
       const std::lock_guard lock(mutex_);
@@ -67,7 +67,7 @@ class CheckpointSealer {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// Hands a written checkpoint over. Waits while an earlier one of the same trial is on its way (not when called from
+  /// Passes on a written checkpoint. Waits while an earlier one of the same trial is in progress (not if called from
   /// `done`). `done` is called once, on the sealer's thread, with no lock held; it must not throw.
   void submit(CheckpointWriter writer, Done done) {
     std::unique_lock lock(mutex_);
@@ -79,13 +79,13 @@ class CheckpointSealer {
     work_.notify_one();
   }
 
-  /// Waits until nothing of the trial is on its way and its `done` has returned. Not from within `done`.
+  /// Waits until no checkpoint of the trial is in progress and its `done` has returned. Must not be called from `done`.
   void wait(TrialId trial) {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return !under_way_.contains(trial); });
   }
 
-  /// Waits until nothing is on its way. Not from within `done`.
+  /// Waits until no checkpoint is in progress. Must not be called from `done`.
   void drain() {
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return under_way_.empty(); });
@@ -110,7 +110,7 @@ class CheckpointSealer {
       const TrialId trial = job.writer.trial();
       auto result = hypertune::seal(store_, std::move(job.writer));
       if (job.done) job.done(std::move(result));
-      job.done = nullptr;  // what it holds dies before anybody is told
+      job.done = nullptr;  // destroys what it holds before anybody is notified
       lock.lock();
       under_way_.erase(under_way_.find(trial));
       idle_.notify_all();

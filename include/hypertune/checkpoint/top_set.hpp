@@ -7,8 +7,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A std::set of pointers with a mark after the first `k`. Everything is O(log n) or better. Not copyable or
-/// movable, as the mark is an iterator that may be the end.
+/// A std::set of pointers with a mark after the first `k`. All operations are O(log n) or better. Not copyable or
+/// movable, because the mark is an iterator that may be the end.
 template <class T, class Compare>
 class TopSet {
  public:
@@ -16,7 +16,7 @@ class TopSet {
   TopSet(const TopSet&) = delete;
   TopSet& operator=(const TopSet&) = delete;
 
-  /// Returns the element that is pushed out of the first k (`element` itself if it never was among them), or null.
+  /// Returns the element that is no longer among the first k (`element` itself if it never was), or null.
   T insert(T element) {
     const bool was_full = all_.size() >= k_;
     all_.insert(element);

@@ -1,4 +1,4 @@
-// Why an attempt failed: what its exception says, or a cause that the runner of a trial knows better.
+// Why an attempt failed: the text of its exception, or a more precise cause from the runner of the trial.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -22,7 +22,7 @@ class TrialFailure : public std::runtime_error {
   Cause cause_;
 };
 
-/// What an exception that came out of a trial says, as a cause. Call it from a catch block.
+/// Converts the exception that is being handled into a cause. To be called from a catch block.
 Cause cause_of_current_exception();
 
 }  // namespace hypertune::inline v0

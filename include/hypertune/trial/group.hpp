@@ -1,4 +1,4 @@
-// The workers of a trial as one of them sees them: its place among them, and how they find each other.
+// The workers of a trial as one of them sees them: its place in the group, and how the workers find each other.
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
@@ -22,16 +22,16 @@
 
 namespace hypertune::inline v0 {
 
-/// A collective, or the forming of a group, did not come to its end. `ranks`: which of its generation are lost or late,
-/// as far as known.
+/// A collective operation, or the forming of a group, has failed. `ranks`: which ranks of its generation are lost or
+/// late, as far as known.
 class GroupError : public Error {
  public:
   enum class Kind : std::uint8_t {
-    changed,  ///< a new generation is to be formed, or the attempt is to end: nobody's fault
-    lost,     ///< ranks are gone
-    late,     ///< ranks have not taken part within the limit
-    failed,   ///< what carries the collectives has failed
-    device,   ///< the device that this rank computes with is lost to its process (DeviceLost): no later group helps
+    changed,  ///< a new generation is about to form, or the attempt is to end: not a failure
+    lost,     ///< ranks are lost
+    late,     ///< ranks have not taken part within the time limit
+    failed,   ///< the transport of the collectives has failed
+    device,   ///< this rank's device can no longer be used by its process (DeviceLost): no later group helps
   };
   GroupError(Kind kind, const std::string& message, std::vector<int> ranks = {})
       : Error(Errc::group, message), kind_(kind), ranks_(std::move(ranks)) {}
@@ -43,53 +43,53 @@ class GroupError : public Error {
   std::vector<int> ranks_;
 };
 
-/// The place of one worker among those that train with it, in one generation.
+/// The place of one worker in one generation of its group.
 struct GroupPlace {
   std::uint32_t generation = 0;
   int rank = 0;                           ///< from 0
-  std::vector<std::string> hosts = {{}};  ///< where each rank is, by rank
-  std::string network = {};               ///< by which hosts reach each other, as "10.1.0.0/16"; empty: none is named
+  std::vector<std::string> hosts = {{}};  ///< the host of each rank
+  std::string network = {};               ///< through which hosts reach each other, as "10.1.0.0/16"; empty: not named
 
   int size() const { return static_cast<int>(hosts.size()); }
   const std::string& host() const { return hosts.at(static_cast<std::size_t>(rank)); }
-  /// Among those on the same host.
+  /// The rank among the workers on the same host, and their number.
   int local_rank() const { return static_cast<int>(std::count(hosts.begin(), hosts.begin() + rank, host())); }
   int local_size() const { return static_cast<int>(std::count(hosts.begin(), hosts.end(), host())); }
   bool on_one_host() const { return local_size() == size(); }
   friend bool operator==(const GroupPlace&, const GroupPlace&) = default;
 };
 
-/// Where the ranks of one generation leave what others need to find them. Thread-safe.
+/// A store of keys and values, through which the ranks of one generation find each other. Thread-safe.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits for somebody to set it; nullopt: nobody did within so many seconds. Throws a GroupError of kind `changed` or
-  /// `lost` as soon as the generation is over.
+  /// Waits until the key is set; nullopt if that does not happen within `seconds`. Throws a GroupError of kind
+  /// `changed` or `lost` as soon as the generation is over.
   virtual std::optional<std::string> wait(const std::string& key, Seconds seconds) = 0;
 };
 
-/// What a worker of a group and the executor that forms the group say to each other.
+/// A message between a worker of a group and the executor that forms the group.
 struct GroupMessage {
   enum class Kind : std::uint8_t {
-    form,    ///< to the worker: leave the generation at the next commit, and stand ready for `place`; rank -1: leave
-    run,     ///< to the worker: all ranks of `generation` stand ready
-    halt,    ///< to the worker: `generation` is broken, and those before it; `value` says why, `ranks` who is lost
+    form,    ///< to the worker: leave the generation at the next commit, and get ready for `place`; rank -1: leave
+    run,     ///< to the worker: all ranks of `generation` are ready
+    halt,    ///< to the worker: `generation` and those before it are broken; `value` says why, `ranks` which are lost
     value,   ///< to the worker: `key` is set to `value` in `generation`
-    joined,  ///< from the worker: it stands ready for `generation`; `value` is "fixed" if it cannot change later, `key`
-             ///< "committed" if it has committed since it said so before
-    broken,  ///< from the worker: it has left `generation`, as its ranks do not reach each other
-    set,     ///< from the worker: `key` is `value` in `generation`
+    joined,  ///< from the worker: it is ready for `generation`; `value` is "fixed" if it cannot change later, `key` is
+             ///< "committed" if it has committed since its last such message
+    broken,  ///< from the worker: it has left `generation`, because its ranks do not reach each other
+    set,     ///< from the worker: sets `key` to `value` in `generation`
     want,    ///< from the worker: it waits for `key`
-    late,  ///< from the worker: `ranks` of `generation` have not taken part within the limit; none: it has stood ready
-           ///< for `generation` so long, and others that train have not
-    rest,  ///< to the worker: the trial is to pause; one whose step is no step of the trial comes to its end
-    end,   ///< to who runs the worker, which never sees it: it is late, and to be ended by force
+    late,    ///< from the worker: `ranks` of `generation` have not taken part within the limit; none: this worker has
+             ///< been ready for `generation` for so long, and others that were training are not
+    rest,    ///< to the worker: the trial is to pause; a worker whose step is not the trial's ends that step
+    end,     ///< to the process that runs the worker, not to the worker: it is late and must be killed
   };
   static constexpr auto last_kind = Kind::end;
   TrialId trial = 0;
   Attempt attempt = 0;
-  int member = 0;  ///< the worker's number in the attempt: it keeps it while its rank changes
+  int member = 0;  ///< the worker's number in the attempt, which stays the same when its rank changes
   Kind kind = Kind::form;
   std::uint32_t generation = 0;
   GroupPlace place = {};
@@ -97,53 +97,53 @@ struct GroupMessage {
   std::vector<int> ranks = {};
 };
 
-/// One worker's side of its group, from generation to generation. A trial that runs on one worker only has one, too: it
-/// is alone in it. join() and what the rendezvous does belong to the trial's thread; all else may be called by any.
+/// One worker's side of its group, from generation to generation. A trial on a single worker has a group of one. join()
+/// and the members of Rendezvous must be called by the trial's thread; all others may be called from any thread.
 class Group final : public Rendezvous {
  public:
-  /// Takes kind, generation, key, value and ranks of a message to the executor.
+  /// Sends a message to the executor; only kind, generation, key, value and ranks are set.
   using Send = std::function<void(GroupMessage)>;
 
-  /// Of a worker that is alone.
+  /// The group of a single worker.
   Group() = default;
   Group(GroupPlace place, Send send) : next_(std::move(place)), send_(std::move(send)), place_(next_) {}
 
-  /// The place that it has, or has been given at its start.
+  /// The place in the generation joined last; before the first join(), the place given at the start.
   GroupPlace place() const {
     const std::lock_guard guard(mutex_);
     return place_;
   }
   int rank() const { return place().rank; }
   int size() const { return place().size(); }
-  /// Whether it is, or is to be, rank 0 of the newest generation: the trial's reports and checkpoints are its own.
+  /// Whether it is rank 0 of the newest generation, joined or not: the trial's reports and checkpoints are its own.
   bool leads() const {
     const std::lock_guard guard(mutex_);
     return next_.rank == 0;
   }
-  /// Whether an executor has formed it, though it may have one worker only.
+  /// Whether an executor has formed the group, even if it has only one worker.
   bool formed() const { return static_cast<bool>(send_); }
-  /// Whether the trial is to pause, and this worker is to come to the end of its step for that; said once.
+  /// Whether this worker must end its step because the trial is to pause. True only once for each request.
   bool rest_asked() { return rest_.exchange(false, std::memory_order_relaxed); }
   /// Whether this generation is over, or is to be left at the next commit.
   bool change_pending() const { return pending_.load(std::memory_order_relaxed); }
-  /// Whether it has joined a generation, and that one is not over.
+  /// Whether it has joined a generation that is not over.
   bool joined() const {
     const std::lock_guard guard(mutex_);
     return joined_ && !broken();
   }
 
-  /// Stands ready for the newest generation and waits until all its ranks do: however long that takes, as whoever is
-  /// lost meanwhile is replaced by another generation, and newcomers may take their time. Of those that have trained
-  /// already, whoever does not stand ready within `limit` seconds after this worker is late. `fixed`: the caller cannot
-  /// leave it for a later one, so that the attempt ends with the loss of a rank. Throws a GroupError of kind `changed`
-  /// if this worker has no place in it, or the attempt is to end.
+  /// Reports that this worker is ready for the newest generation, and waits until all its ranks are. There is no limit
+  /// to that, because lost ranks are replaced by another generation, and new workers may take their time. But ranks
+  /// that have been training already are late if they are not ready within `limit` seconds after this worker. `fixed`:
+  /// the caller cannot leave this generation for a later one, so that the loss of a rank ends the attempt. Throws a
+  /// GroupError of kind `changed` if this worker has no place in the generation, or if the attempt is to end.
   GroupPlace join(bool fixed = false, Seconds limit = std::numeric_limits<Seconds>::infinity()) {
     std::unique_lock lock(mutex_);
     if (!send_) {
       joined_ = true;
       return place_;
     }
-    // A generation that was joined before, and that nobody has called broken: its ranks do not reach each other.
+    // A generation that was joined before and that nobody has declared broken: its ranks do not reach each other.
     const bool given_up = joined_ && running_ == place_.generation;
     std::optional<std::uint32_t> told;
     Seconds late_at = 0;
@@ -180,11 +180,12 @@ class Group final : public Rendezvous {
       }
     }
   }
-  /// What this worker does next does not begin again where its generation began.
+  /// Notes that this worker has committed: if its generation breaks, it does not start again at the generation's
+  /// beginning.
   void note_commit() { committed_.store(true, std::memory_order_relaxed); }
 
-  /// While one lives the worker waits for others of its group, which is no sign that it hangs: whoever does not come is
-  /// found by the limit of what it waits in.
+  /// While such an object exists, the worker waits for others of its group, so it does not count as hung. Workers that
+  /// do not come are found by the time limit of the waiting call.
   class Waiting {
    public:
     explicit Waiting(Group& group) : group_(group) { group_.waiting_.fetch_add(1, std::memory_order_relaxed); }
@@ -195,13 +196,14 @@ class Group final : public Rendezvous {
    private:
     Group& group_;
   };
-  /// The same while `busy` says so, which does not block and is called by another thread. It replaces the one before.
+  /// The same while `busy` returns true. It is called by another thread and must not block. Replaces the previous
+  /// function.
   void waits_while(std::function<bool()> busy) {
     const std::lock_guard guard(mutex_);
     busy_ = std::move(busy);
   }
 
-  // ---- Of the generation that it has joined
+  // ---- For the generation that it has joined
   void set(const std::string& key, const std::string& value) override {
     std::unique_lock lock(mutex_);
     if (!send_) {
@@ -231,13 +233,14 @@ class Group final : public Rendezvous {
     if (broken()) throw_broken();
     return std::nullopt;
   }
-  /// These ranks have not taken part in a collective within the limit: they are ended, and replaced.
+  /// Reports ranks that have not taken part in a collective within the limit: they are killed and replaced.
   void report_late(const std::vector<int>& ranks) {
     if (send_) send_({.kind = GroupMessage::Kind::late, .generation = place().generation, .ranks = ranks});
   }
 
-  /// `halted` is called, by another thread and at most once, when the generation that was joined last is broken: it
-  /// ends what waits for its ranks. It replaces the one before. Empty: none.
+  /// Sets a function that is called at most once, when the generation joined last is broken: by another thread, or at
+  /// once if it is broken already. It must end the calls that wait for other ranks. Replaces the previous function.
+  /// Empty: none.
   void on_halt(std::function<void(const GroupError&)> halted) {
     const std::lock_guard order(calls_);
     {
@@ -252,7 +255,7 @@ class Group final : public Rendezvous {
   }
 
   // ---- For executors
-  /// Another number than when it was asked before, where the worker waits for others now.
+  /// A number that differs from that of the previous call if the worker is waiting for others now.
   std::uint64_t beats() {
     bool waits = waiting_.load(std::memory_order_relaxed) > 0;
     if (!waits) {
@@ -288,7 +291,7 @@ class Group final : public Rendezvous {
     changed_.notify_all();
     if (halted) halted(why_over());
   }
-  /// The attempt is to end.
+  /// Tells the worker that the attempt is to end.
   void stop() {
     const std::lock_guard order(calls_);
     std::function<void(const GroupError&)> halted;
@@ -322,10 +325,10 @@ class Group final : public Rendezvous {
     return {lost_.empty() ? GroupError::Kind::changed : GroupError::Kind::lost, why_, lost_};
   }
 
-  std::mutex calls_;  // one call of on_halt_ at a time, and none after it was replaced; before mutex_
+  std::mutex calls_;  // one call of on_halt_ at a time, and none after it was replaced; locked before mutex_
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  GroupPlace next_ = {};  // the newest one that it was given
+  GroupPlace next_ = {};  // the newest place that it was given
   Send send_ = {};
   GroupPlace place_ = {};
   bool joined_ = false, stopped_ = false;

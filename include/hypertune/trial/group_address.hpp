@@ -1,4 +1,4 @@
-// By which address this host is reached by the other ranks of a group.
+// The address at which the other ranks of a group reach this host.
 #pragma once
 
 #include <hypertune/detail/network.hpp>
@@ -10,12 +10,12 @@
 
 namespace hypertune::inline v0::detail {
 
-/// By it whoever starts agents tells each its host's address, where hosts share a network that nobody has to name, as
-/// pods do.
+/// The environment variable by which an agent learns the address of its host, if all hosts share a network that need
+/// not be named, as pods do.
 inline constexpr const char* group_address_variable = "HYPERTUNE_GROUP_ADDRESS";
 
-/// Of this host, by which the other ranks reach it, as text. Error of kind `usage` where `place` names no network and
-/// nothing tells the host's address, or names one that this host is not in.
+/// The address of this host for the other ranks, as text. Error of kind `usage` if `place` names no network and the
+/// environment variable is not set, or if this host is not in the network.
 inline std::string address_of(const GroupPlace& place) {
   if (place.on_one_host()) return "127.0.0.1";
   if (const char* told = std::getenv(group_address_variable); place.network.empty() && told != nullptr) {

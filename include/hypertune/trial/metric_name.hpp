@@ -1,4 +1,4 @@
-// Metrics whose names mean something else somewhere: in the lines of a command, in flat tables.
+// Names of metrics that have another meaning in some places: the report lines of a command, flat tables.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -9,11 +9,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Why no metric of a command can be called so, as its lines mean something else by that name; empty where one can.
+/// Why a command cannot have a metric of this name: its report lines use the name for something else. Empty: it can.
 std::string reserved_in_report_lines(std::string_view metric);
 
-/// What a metric is called where it stands beside our own `step` and `time`: in progress.csv, and in the JSON of a
-/// report. No two metrics get the same name.
+/// The name of a metric in places where hypertune's own `step` and `time` stand beside it: progress.csv, and the JSON
+/// of a report. Different metrics have different names there, too.
 std::string metric_key(std::string_view metric);
 /// The metric of a key that metric_key() made.
 inline std::string metric_of_key(std::string_view key) {

@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0 {
 
-/// One attempt under way. Used by one thread at a time; destroying it frees everything the trial holds.
+/// A running attempt. To be used by one thread at a time; destroying it frees everything the trial holds.
 class TrialRun {
  public:
   virtual ~TrialRun() = default;
@@ -22,27 +22,28 @@ class TrialRun {
   /// Called between steps, only if can_save().
   virtual void save(CheckpointWriter& out) = 0;
 
-  /// The checkpoint that the trial made by itself and named in its last report, if any; given once.
+  /// The checkpoint that the trial made itself and named in its last report, if any; returned only once.
   virtual std::optional<CheckpointInfo> adopted() { return std::nullopt; }
 
-  /// Called when a run that cannot save() is stopped between steps: whatever of it runs by itself (a command) ends
-  /// before this returns. The result: a checkpoint that the trial made by its own means in answer, if any.
+  /// Called when a run that cannot save() is stopped between steps. Processes of the run (a command) have ended when
+  /// this returns. Returns the checkpoint that the trial made by itself in response, if any.
   virtual std::optional<CheckpointInfo> stop_and_save() { return std::nullopt; }
 
-  /// Called when the run is paused and stays in memory, and when it goes on: a run with processes of its own stops
-  /// them meanwhile.
+  /// Called when the run is paused in memory, and when it continues. A run with its own processes stops them in
+  /// between.
   virtual void suspend() {}
   virtual void resume() {}
 
-  /// Turns this run into a fresh start of another configuration, keeping what is costly to make (a loaded data set, a
-  /// CUDA context). False if it cannot; then the run is unchanged. `context` replaces the earlier one, which dies.
+  /// Turns this run into a fresh start of another configuration, keeping what is costly to create (a loaded data set, a
+  /// CUDA context). False if it cannot; the run is then unchanged. `context` replaces the earlier one, which is
+  /// destroyed.
   virtual bool reset(Context& context) {
     static_cast<void>(context);
     return false;
   }
 };
 
-/// How to begin an attempt. Immutable; begin() may be called from several threads at once.
+/// Starts attempts. Immutable; begin() may be called from several threads at once.
 class Program {
  public:
   virtual ~Program() = default;
@@ -50,12 +51,13 @@ class Program {
   virtual std::unique_ptr<TrialRun> begin(Context& context) const = 0;
   /// Whether runs can be reset(), so that a worker process may serve several trials.
   virtual bool reusable() const { return false; }
-  /// Whether a run that has ended is worth keeping for the next trial, which resets it: it holds what is costly to
-  /// make.
+  /// Whether a run that has ended should be kept and reset for the next trial, because it holds something that is
+  /// costly to create.
   virtual bool keeps() const { return false; }
-  /// Whether what computes are processes of the run's own, which are gone (with what they hold) when it has ended.
+  /// Whether the computing is done by the run's own processes, which are gone, with all they hold, when the run has
+  /// ended.
   virtual bool external() const { return false; }
-  /// Seconds that a run may take to leave when it is asked to: what ends it by force waits longer.
+  /// Seconds that a run may take to end when it is asked to. It is not killed earlier.
   virtual double grace() const { return 0; }
 };
 

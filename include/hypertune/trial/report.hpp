@@ -1,4 +1,4 @@
-// What a trial says about itself: named metrics, at a step.
+// Report: the named metrics of a trial at a step.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -24,8 +24,7 @@ inline const double* find_metric(const Metrics& metrics, std::string_view name) 
   return found == metrics.end() ? nullptr : &found->second;
 }
 
-/// One report. `step` counts from 0 and is given by the runner where the trial does not set it: the step after the
-/// last.
+/// One report. `step` counts from 0. If the trial does not set it, the runner does: it is the step after the last one.
 struct Report {
   Metrics metrics;
   std::optional<int> step;
@@ -34,14 +33,14 @@ struct Report {
   Report() = default;
   explicit Report(Metrics values) : metrics(std::move(values)) {}
 
-  /// Sets the step this report is of (0 or more). A step at or before the last recorded one is taken for a repetition
-  /// after a restart: it is not counted again.
+  /// Sets the step of this report (0 or more). A step at or before the last recorded one counts as a repetition after a
+  /// restart, and not again.
   Report at(int s) &&;
-  /// Notes an attribute of the trial with this report: `co_yield ht::report("loss", loss).with("phase", "warm-up")`.
+  /// Sets an attribute of the trial with this report: `co_yield ht::report("loss", loss).with("phase", "warm-up")`.
   /// The last value of each name is kept; a text of more than 4,096 bytes is cut. Error of kind `usage` for an empty
   /// name, or one of more than 128 bytes.
   Report with(std::string name, Value value) &&;
-  /// Error of kind `usage` for a step that none can have: steps count from 0, and the number of those done is an int.
+  /// Error of kind `usage` for an invalid step: steps count from 0, and the number of steps done must fit into an int.
   static void require_step(int step);
 };
 
@@ -60,7 +59,7 @@ Report report(std::string name, double value);
 /// `report({{"accuracy", 0.93}, {"loss", 0.2}})`. Not within a co_yield: g++ 12 does not compile a braced list there.
 inline Report report(std::initializer_list<std::pair<std::string, double>> metrics) { return Report(Metrics(metrics)); }
 
-/// `co_yield report("accuracy", 0.93, "loss", 0.2)`: several metrics, names and values in turn.
+/// `co_yield report("accuracy", 0.93, "loss", 0.2)`: several metrics, as alternating names and values.
 template <class... More>
   requires(sizeof...(More) >= 2 && sizeof...(More) % 2 == 0)
 Report report(std::string name, double value, More&&... more) {

@@ -1,4 +1,4 @@
-// What a trial asks for, what a host has, and the slot that a trial was given.
+// What a trial requests, what a host has, and the slot that a trial was given.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0 {
 
-/// Amounts of one's own kinds, by name: `{{"licence", 1}}`.
+/// Amounts of user-defined kinds, by name: `{{"licence", 1}}`.
 class CustomResources : public std::map<std::string, double> {
  public:
   using std::map<std::string, double>::map;
@@ -20,7 +20,7 @@ class CustomResources : public std::map<std::string, double> {
   CustomResources(CustomResources&&) noexcept = default;
   CustomResources& operator=(const CustomResources&) = default;
   CustomResources& operator=(CustomResources&&) noexcept = default;
-  // Inlined into a program that writes Options in braces, it makes g++ 12 warn of a map that may be uninitialised.
+  // If it is inlined into a program with braced initialisers, g++ 12 warns about a map that may be uninitialised.
   [[gnu::noinline]] ~CustomResources() {}  // NOLINT(modernize-use-equals-default)
 };
 
@@ -33,12 +33,12 @@ struct Resources {
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
-/// Whether trials can be placed on a host when an executor names it.
+/// Whether trials can be placed on a host when an executor names the host.
 enum class Presence : std::uint8_t {
   there,
-  away,     ///< not now: HostGained tells when it is
-  unknown,  ///< likewise, and what it has is not known before
-  coming,   ///< not now, but it has been asked for: where all is decided in order, it counts from the start
+  away,     ///< not now; HostGained tells when
+  unknown,  ///< not now either, and its resources are not known yet
+  coming,   ///< not now, but it has been requested: if decisions are made in order, it counts from the start
 };
 
 /// A machine that can run trials.
@@ -46,16 +46,16 @@ struct Host {
   std::string name = "localhost";
   Resources total = {};
   Presence presence = Presence::there;
-  int slots = 0;  ///< trials, or workers of trials, that it runs at once at most; 0: what there is room for
-  std::vector<std::string> addresses = {};  ///< all that it has, "10.1.0.5"; empty: nobody has said
+  int slots = 0;  ///< at most this many trials, or workers of trials, run on it at once; 0: as many as fit
+  std::vector<std::string> addresses = {};  ///< all its addresses, as "10.1.0.5"; empty: not known
 };
 
 /// The part of a host that a placement gave to a trial.
 struct Slot {
   int host = 0;  ///< index into the executor's hosts
   std::string host_name;
-  std::vector<int> cpus;  ///< cores of its own; empty: not pinned
-  std::vector<int> gpus;  ///< device numbers, shared when the request was a fraction
+  std::vector<int> cpus;  ///< its own cores; empty: not pinned
+  std::vector<int> gpus;  ///< device numbers; shared if the request was a fraction
   Resources resources;    ///< what was granted
 };
 

@@ -1,4 +1,4 @@
-// The Trainable concepts: the ways in which a user may write a trial, and how each becomes a Program.
+// The Trainable concepts: the forms in which users can write a trial, and how each becomes a Program.
 #pragma once
 
 #include <hypertune/trial/program.hpp>
@@ -19,7 +19,7 @@ template <class R>
 concept Reportable = std::convertible_to<R, Report> || std::same_as<std::remove_cvref_t<R>, Metrics> ||
                      std::is_arithmetic_v<std::remove_cvref_t<R>>;
 
-/// A callable taking the configuration, and the Context where it wants it.
+/// A callable that takes the configuration and, optionally, the Context.
 template <class F, class Config>
 concept TrialCallable = std::invocable<F&, Config&, Context&> || std::invocable<F&, Config&>;
 
@@ -66,7 +66,7 @@ concept CoroutineTrainable = TrialCallable<F, Config> && std::same_as<detail::tr
 template <class F, class Config>
 concept FunctionTrainable = TrialCallable<F, Config> && Reportable<detail::trial_result<F, Config>>;
 
-/// 2. A trial as a class. The constructor is the set-up, the destructor the end.
+/// 2. A trial as a class. The constructor sets the trial up, the destructor ends it.
 /// ```cpp
 /// struct Trainer {
 ///   explicit Trainer(const Config&);                       // or (const Config&, ht::Context&)
@@ -74,9 +74,9 @@ concept FunctionTrainable = TrialCallable<F, Config> && Reportable<detail::trial
 ///                                                          // trial
 ///   void save(ht::CheckpointWriter& out) const;            // optional, with restore()
 ///   void restore(const ht::Checkpoint& in);
-///   bool reset(const Config&);                             // optional: become another trial; false: make me anew.
-///                                                          // Or (const Config&, ht::Context&): an earlier Context is
-///                                                          // gone by then
+///   bool reset(const Config&);                             // optional: switch to another trial; false: it cannot, so
+///                                                          // a new object is made. Or (const Config&, ht::Context&):
+///                                                          // an earlier Context no longer exists then
 /// };
 /// ```
 template <class T, class Config>
@@ -128,7 +128,7 @@ class FunctionRun final : public TrialRun {
     done_ = true;
     return to_report(call_trial(f_, config_, *context_), metric_);
   }
-  bool can_save() const override { return false; }  // one step is all there is
+  bool can_save() const override { return false; }  // there is only one step
   void save(CheckpointWriter&) override {}
   bool reset(Context& context) override {
     config_ = decode_(context.point());
@@ -240,9 +240,9 @@ class ClassProgram final : public Program {
 
 }  // namespace detail
 
-/// The Program of a callable trial (coroutine or function). `decode` makes the configuration of a point; `metric` names
-/// a bare number. The callable is shared by all trials and called from several threads at once: what it captures must
-/// allow that.
+/// The Program of a callable trial (coroutine or function). `decode` converts a point to the configuration; `metric` is
+/// the name for a bare number. The callable is shared by all trials and called from several threads at once: what it
+/// captures must allow that.
 template <class Config, class F>
 std::shared_ptr<const Program> make_program(std::function<Config(const Point&)> decode, F f, std::string metric) {
   static_assert(TrialCallable<F, Config>,

@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0 {
 
-/// The return type of a trial that is a coroutine. To report is to co_yield; to end is to return. The runner stops a
+/// The return type of a trial that is a coroutine. It reports by co_yield and ends by returning. The runner stops a
 /// trial early by destroying the frame, so that destructors free what it holds, and pauses it by not resuming it.
 class Training {
  public:
@@ -26,7 +26,7 @@ class Training {
       current = std::move(r);
       return {};
     }
-    /// Says what is missing.
+    /// Exists for its error message: the value is not a report.
     template <class T>
       requires(!std::convertible_to<const T&, Report>)
     std::suspend_always yield_value(const T&) {

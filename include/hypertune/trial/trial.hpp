@@ -1,4 +1,4 @@
-// The words about trials that every part shares: identity, state, cause of an end.
+// Types that all parts use for trials: identity, state, cause of an end.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +7,17 @@
 
 namespace hypertune::inline v0 {
 
-/// A trial's number: 0, 1, 2, … in the order of creation. Also its directory's name.
+/// A trial's number: 0, 1, 2, … in the order of creation. Also the name of its folder.
 using TrialId = std::int64_t;
 
-/// Seconds, wherever hypertune speaks of time. Real time is since the Unix epoch; simulated time starts at 0.
+/// Seconds, the unit of all times in hypertune. Real time is since the Unix epoch; simulated time starts at 0.
 using Seconds = double;
 
-/// Which run of a trial an event belongs to: 0 for the first start, one more for every restart. Events of an earlier
-/// attempt are ignored (fencing), so that a worker believed dead cannot be counted twice.
+/// The number of a trial's run that an event belongs to: 0 for the first start, one more for every restart. Events of
+/// earlier attempts are ignored (fencing), so that a worker that was believed dead is not counted twice.
 using Attempt = std::uint32_t;
 
-/// A loss that no finite result can be worse than: what NaN and infinite metrics count as.
+/// The worst loss there is: NaN and infinite metrics count as this.
 inline constexpr double worst_loss = std::numeric_limits<double>::infinity();
 
 enum class TrialState : std::uint8_t { pending, running, paused, completed, stopped, failed };
@@ -36,7 +36,7 @@ constexpr const char* to_string(TrialState state) {
   return "unknown";
 }
 
-/// Whose doing an end was. Counted apart; a preemption does not count against `max_failures`.
+/// What caused an end. Each source is counted separately; a preemption does not count against `max_failures`.
 enum class FailureSource : std::uint8_t { user, infrastructure, preemption };
 
 constexpr const char* to_string(FailureSource source) {
@@ -48,19 +48,19 @@ constexpr const char* to_string(FailureSource source) {
   return "unknown";
 }
 
-/// Why an attempt ended other than by finishing: whose doing, and one line for a person.
+/// Why an attempt ended without finishing: the source, and one line of text for users.
 struct Cause {
   FailureSource source = FailureSource::user;
   std::string text;
   bool retry = true;          ///< false: trying again cannot help (a rule said no_retry, the configuration is invalid)
   bool exclude_host = false;  ///< a rule said that this host must not be used again
-  bool follows = false;       ///< of a worker in a group: it failed because others had
-  int rank = -1;              ///< … and which one, as its group has found out; -1: of the one there is, or all of them
+  bool follows = false;       ///< for a worker of a group: it failed because others had failed
+  int rank = -1;              ///< … the rank that failed, according to its group; -1: the only worker, or all of them
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-/// In the text of a cause: what stood last in the log of a worker that something from outside has ended, which is not
-/// why it ended.
+/// Part of a cause's text: what follows is the end of the log of a worker that was ended from outside, which is not the
+/// reason why it ended.
 inline constexpr const char* log_ends_with = "; its log ends with: ";
 
 }  // namespace hypertune::inline v0

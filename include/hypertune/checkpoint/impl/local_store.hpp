@@ -16,10 +16,10 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// Who makes a folder aside: no other process has the same, even in another container on the same disk.
+/// Identifies the process that made a staging or trash folder, even if containers share a disk.
 struct FolderOwner {
   std::uint32_t process = 0;  ///< random
-  std::uint32_t machine = 0;  ///< where `pid` means something
+  std::uint32_t machine = 0;  ///< a hash of the host and the pid namespace: where `pid` is valid
   pid_t pid = 0;
   friend bool operator==(const FolderOwner&, const FolderOwner&) = default;
 };
@@ -36,11 +36,11 @@ HYPERTUNE_INLINE FolderOwner this_process() {
     return owner;
   }();
   FolderOwner owner = self;
-  owner.pid = ::getpid();  // a fork() copies the rest
+  owner.pid = ::getpid();  // the rest is the same after a fork()
   return owner;
 }
 
-/// The end of the name of a folder aside.
+/// The end of the name of a staging or trash folder.
 HYPERTUNE_INLINE std::string unique_suffix() {
   static std::atomic<std::uint64_t> count{0};
   const FolderOwner self = this_process();
@@ -48,8 +48,8 @@ HYPERTUNE_INLINE std::string unique_suffix() {
                         count.fetch_add(1, std::memory_order_relaxed));
 }
 
-/// Whether what is named so may be at work on that folder. Of processes elsewhere, which may share the disk, nothing is
-/// known but when they last wrote.
+/// Whether the process that the folder is named after may still be working on it. Of processes on other machines, which
+/// may share the disk, only the time of the last write is known.
 HYPERTUNE_INLINE bool has_living_owner(const std::filesystem::path& folder) {
   const std::string name = folder.filename();
   FolderOwner owner;
@@ -105,7 +105,8 @@ HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string na
   return info;
 }
 
-/// What was sealed as `info` in this folder, by its manifest alone. Error of kind `corrupt` if that is another one.
+/// The manifest in this folder, which was sealed as `info`; files are not checked. Error of kind `corrupt` if it is
+/// another one.
 HYPERTUNE_INLINE Manifest require_manifest(const std::filesystem::path& folder, const CheckpointInfo& info) {
   const std::string text = read_manifest_text(folder);
   if (ContentHash::of(text) != info.digest)
@@ -154,7 +155,7 @@ HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int
 }
 
 HYPERTUNE_INLINE void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
-  std::error_code ignored;  // recover() removes what cannot be removed now
+  std::error_code ignored;  // recover() removes whatever cannot be removed now
   std::filesystem::remove_all(writer.directory(), ignored);
 }
 
@@ -195,7 +196,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const Checkpo
       detail::sync_directory(folder(writer.trial()));
       sync_new_folders(writer.trial());
     } catch (...) {
-      drop(info);  // nobody will know of it
+      drop(info);  // otherwise nobody would know about it
       throw;
     }
   return info;
@@ -207,7 +208,8 @@ HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const 
   const auto parent = folder(trial);
   for (int n = 1;; ++n) {
     std::string name = n == 1 ? wanted : detail::format("{}-{}", wanted, n);
-    // A folder that has files is never replaced by rename(2), so that of two at once one takes the next name.
+    // rename(2) never replaces a folder that has files, so if two are published at once, one of them takes the next
+    // name.
     if (::rename(staging.c_str(), (parent / name).c_str()) == 0) return name;
     if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) detail::fail_io(errno, "rename", staging);
   }
@@ -217,7 +219,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesyste
                                                             const std::string& name) {
   const Manifest manifest = parse_manifest(text);
   CheckpointInfo info = detail::info_of(manifest, name, detail::ContentHash::of(text));
-  static_cast<void>(this->folder(info));  // the name is one, or an Error
+  static_cast<void>(this->folder(info));  // throws if the name is invalid
   const auto parent = this->folder(manifest.trial);
   std::error_code error;
   if (std::filesystem::create_directories(parent, error)) {
@@ -236,7 +238,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesyste
 
 HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::filesystem::path& folder,
                                                                 const CheckpointInfo& info) {
-  static_cast<void>(this->folder(info));  // the name is one, or an Error
+  static_cast<void>(this->folder(info));  // throws if the name is invalid
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0) detail::fail_io(errno, "look at", folder);
   if (!S_ISDIR(status.st_mode)) fail(Errc::corrupt, "'{}' is no folder", folder.string());
@@ -256,7 +258,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::files
   return taken;
 }
 
-/// The folder of this very content, here or in an origin; without one, where it should be.
+/// The folder with exactly this content, here or in an origin; if there is none, the folder where it should be.
 HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const CheckpointInfo& info) const {
   auto own = folder(info);
   if (state_->options.origins.empty()) return own;
@@ -297,7 +299,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int s
   try {
     if (::rename(source.c_str(), writer.directory().c_str()) != 0) {
       if (errno != EXDEV) detail::fail_io(errno, "rename", source);
-      std::error_code error;  // on another file system: a copy is what a move is there
+      std::error_code error;  // on another file system: copy instead of move
       std::filesystem::copy(source, writer.directory(),
                             std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
                             error);
@@ -305,7 +307,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int s
     }
     CheckpointInfo info = seal_staging(writer);
     std::error_code ignored;
-    std::filesystem::remove_all(source, ignored);  // after a copy only
+    std::filesystem::remove_all(source, ignored);  // exists only after a copy
     return info;
   } catch (const Error& e) {
     std::error_code ignored;
@@ -350,16 +352,16 @@ HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
     const std::string text = detail::read_manifest_text(directory);
     if (detail::ContentHash::of(text) != info.digest) {
       static_cast<void>(parse_manifest(text));
-      return;  // sound, and not the one that is meant: its name was given again
+      return;  // intact, but another one: the name was used again
     }
   } catch (const Error& e) {
-    if (e.code() != Errc::corrupt) throw;  // a damaged one goes, too
+    if (e.code() != Errc::corrupt) throw;  // a damaged one is deleted, too
   }
   const auto trash = move_aside(directory, ".trash-" + detail::unique_suffix());
   if (!trash) return;
   std::error_code error;
   std::filesystem::remove_all(*trash, error);
-  // Whoever else deletes there (a person, the whole experiment) did the same.
+  // Somebody else may be deleting there as well (a person, or the whole experiment).
   if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
@@ -382,7 +384,7 @@ HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId 
   }
   if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
     detail::fail_io(error.value(), "list", parent);
-  // Of equal steps, the longer name (then the later number) was sealed later.
+  // With equal steps, the longer name (then the greater one) was sealed later.
   std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
     if (a.steps != b.steps) return a.steps > b.steps;
     return a.name.size() != b.name.size() ? a.name.size() > b.name.size() : a.name > b.name;

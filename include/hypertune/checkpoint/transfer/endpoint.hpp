@@ -1,4 +1,4 @@
-// Endpoint: where checkpoints can be fetched from, and how its peers are known.
+// Endpoint: where checkpoints can be fetched from, and how the server is authenticated.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/secret.hpp>
@@ -24,18 +24,18 @@ struct Tcp {
   friend bool operator==(const Tcp&, const Tcp&) = default;
 };
 
-/// The experiment's folder on a disk that both nodes see.
+/// The experiment's folder on a disk that both nodes can access.
 struct SharedDirectory {
   std::filesystem::path path;
   friend bool operator==(const SharedDirectory&, const SharedDirectory&) = default;
 };
 
-/// Connections that the caller makes: through a tunnel of its own, for instance. For who fetches only.
+/// Connections that the caller makes, for instance through a tunnel of its own. Only for fetching.
 struct Connector {
-  /// A connected stream socket, which is then owned by who asked; or an Error (of kind `io`: it is tried again). Called
-  /// by any thread, several at once.
+  /// Returns a connected stream socket, which then belongs to hypertune, or throws an Error (kind `io`: it is tried
+  /// again). Called from any thread, also several times at once.
   std::function<int()> connect;
-  std::string name;  ///< of what is at the other end, for messages
+  std::string name;  ///< of the other end, for messages
 };
 
 struct Endpoint {
@@ -46,7 +46,7 @@ struct Endpoint {
   /// "unix:/run/x.sock", "http://127.0.0.1:4711", "https://10.0.0.7:4711#<fingerprint>", "https+unix:/run/x.sock#…",
   /// "file:/shared/digits", or the name of a Connector. Never shows the token.
   std::string to_string() const;
-  /// The inverse; the token is set apart. Error of kind `input` if the text is none of these.
+  /// The inverse; the token is given separately. Error of kind `input` if the text is invalid.
   static Endpoint parse(std::string_view text);
 };
 

@@ -1,4 +1,4 @@
-// What is noted of a trial, or of an experiment, beside its metrics: definitions.
+// Attributes: definitions.
 #pragma once
 
 #include <hypertune/detail/utf8.hpp>

@@ -1,4 +1,4 @@
-// What a running trial knows of its surroundings, and how it says what to save: definitions.
+// Context: definitions.
 #pragma once
 
 #include <hypertune/trial/context.hpp>

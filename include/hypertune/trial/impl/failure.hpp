@@ -18,7 +18,7 @@ HYPERTUNE_INLINE Cause cause_of_current_exception() {
   } catch (const DeviceLost& e) {
     cause = {.source = FailureSource::infrastructure, .text = e.what()};
   } catch (const Error& e) {
-    // A full disk is not the trial's doing.
+    // A full disk is not the trial's fault.
     if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.source = FailureSource::infrastructure;
     cause.text = e.what();
   } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {

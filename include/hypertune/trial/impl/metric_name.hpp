@@ -1,4 +1,4 @@
-// Metrics whose names mean something else somewhere: definitions.
+// Names of metrics that have another meaning in some places: definitions.
 #pragma once
 
 #include <hypertune/trial/metric_name.hpp>

@@ -1,4 +1,4 @@
-// What a trial says about itself: definitions.
+// Report: definitions.
 #pragma once
 
 #include <hypertune/trial/report.hpp>

@@ -1,4 +1,4 @@
-// One connection of a CheckpointServer: requests in, answers out.
+// One connection of a CheckpointServer: receives requests and sends answers.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/impl/compression.hpp>
@@ -27,13 +27,13 @@ struct ServerShared {
   const std::shared_ptr<TokenBucket> bucket;
   TokenBucket& rate = *bucket;
   CompressorPool compressors;
-  Alarm stop;  // no further requests
-  Alarm cut;   // no more of the answers under way
+  Alarm stop;  // set: no further requests
+  Alarm cut;   // set: running answers are cut off
   std::atomic<std::uint64_t> requests{0}, refused{0}, bytes_sent{0};
 };
 
-/// Answers requests on `wire` until either side has had enough. `proven` is called when a peer has shown a valid
-/// request; `idle` with whether it waits for one.
+/// Answers requests on `wire` until either side ends the connection. `proven` is called after a peer's first valid
+/// request; `idle` with whether the connection waits for a request.
 void converse(ServerShared& server, Wire& wire, const std::function<void()>& proven,
               const std::function<void(bool)>& idle);
 

@@ -1,4 +1,4 @@
-// A checkpoint that is arriving: its folder aside, what of it is there, and whether that is right.
+// A checkpoint that is arriving: its temporary folder, which parts are there, and whether they are correct.
 #pragma once
 
 #include <hypertune/checkpoint/content_hash.hpp>
@@ -25,7 +25,7 @@ namespace hypertune::inline v0::detail {
 /// The lock of trials/<id>/checkpoints/.incoming-<digest>/, so that one fetch at a time writes there.
 class IncomingLock {
  public:
-  /// nullopt when `deadline` has come or `cancel` can be read.
+  /// nullopt if `deadline` has passed or `cancel` can be read.
   static std::optional<IncomingLock> take(const std::filesystem::path& folder,
                                           std::chrono::steady_clock::time_point deadline, int cancel);
   static std::filesystem::path folder_of(LocalCheckpointStore& store, TrialId trial, const std::string& digest);
@@ -39,24 +39,24 @@ class IncomingLock {
 ///     .incoming-<digest>/progress   pairs of 64-bit numbers: a range of the content that has been written
 ///     .incoming-<digest>/files/     becomes the checkpoint, by one rename
 ///
-/// A range is noted after it was written, so that the death of the process loses what was under way and no more. What a
-/// power cut takes is found when the files are checked: that is done for each of them, as far as it has arrived without
-/// a gap, while the rest is still on its way.
+/// A range is noted after it was written, so that the death of the process loses only what was being written. Losses by
+/// a power cut are found when the files are checked. Each file is checked as far as it has arrived without a gap, while
+/// the rest is still on its way.
 class Arrivals {
  public:
-  /// Goes on with what is there. With the lock held.
+  /// Continues with what is there. The lock must be held.
   Arrivals(LocalCheckpointStore& store, CheckpointInfo info, std::string manifest_text, Manifest manifest);
 
   const Manifest& manifest() const { return manifest_; }
   const std::string& manifest_text() const { return manifest_text_; }
   const Layout& layout() const { return layout_; }
 
-  /// Writes files, one thread each.
+  /// Writes files. Each thread has its own.
   class Writer {
    public:
-    /// `once`: no byte is ever written twice, so that what comes in order is checked out of the buffer it comes in.
+    /// `once`: no byte is ever written twice, so that data arriving in order can be checked in the caller's buffer.
     explicit Writer(Arrivals& arrivals, bool once = false) : arrivals_(arrivals), once_(once) {}
-    /// At `offset` of the content. Error of kind `io` if the disk does not take it, `corrupt` if a file turns out
+    /// Writes at `offset` of the content. Error of kind `io` if the disk fails, `corrupt` if a file turns out to be
     /// wrong.
     void write(std::uint64_t offset, const char* data, std::size_t size);
 
@@ -67,10 +67,10 @@ class Arrivals {
     Descriptor file_;
   };
 
-  /// Notes that a range has been written, and checks files as far as they go. Thread-safe.
+  /// Notes that a range has been written, and checks files as far as possible. Thread-safe.
   void arrived(ByteRange range);
-  /// Copies a whole file from elsewhere, by reflink where the file system can; `link`: by hard link before that is
-  /// tried by copying. False if it cannot be read.
+  /// Copies a whole file from elsewhere, by reflink if the file system can; `link`: tries a hard link before a copy.
+  /// False if it cannot be read.
   bool take_file(std::size_t index, const std::filesystem::path& from, bool link);
 
   std::vector<ByteRange> missing() const;
@@ -78,13 +78,13 @@ class Arrivals {
   std::vector<ByteRange> present() const;
   /// Reads what was written. False if it is not there.
   bool read(std::uint64_t offset, char* into, std::size_t size);
-  /// Takes back what arrived() noted.
+  /// Undoes arrived() for a range.
   void forget(ByteRange range);
 
-  /// Checks what was not yet: Error of kind `corrupt` if a file is not what the manifest says. With nothing missing
-  /// only.
+  /// Checks what has not been checked: Error of kind `corrupt` if a file differs from the manifest. Only if nothing is
+  /// missing.
   void check_all();
-  /// Forgets the file that an Error of kind `corrupt` from here was about. False if there is none.
+  /// Forgets the file that caused the last Error of kind `corrupt`. False if there is none.
   bool drop_wrong();
   /// Makes it a checkpoint of the store.
   CheckpointInfo finish();
@@ -110,7 +110,7 @@ class Arrivals {
   Descriptor files_, log_;
   mutable std::mutex mutex_;
   Intervals present_;
-  std::map<std::size_t, std::shared_ptr<Check>> checks_;  // of files begun, until they are verified
+  std::map<std::size_t, std::shared_ptr<Check>> checks_;  // of files that have begun to arrive, until they are verified
   std::vector<std::atomic<bool>> verified_;
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::atomic<std::size_t> wrong_{none};

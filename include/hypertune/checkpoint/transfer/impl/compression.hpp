@@ -1,4 +1,4 @@
-// zstd, a piece at a time, within bounds of memory.
+// zstd compression, one piece at a time, with bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@ struct ZSTD_DCtx_s;
 
 namespace hypertune::inline v0::detail {
 
-/// No piece is compressed that is larger.
+/// Larger pieces are not compressed.
 inline constexpr std::size_t largest_compressed_piece = std::size_t{4} << 20U;
 
-/// Room to compress a piece.
+/// The buffers and state for compressing a piece.
 class Compressor {
  public:
   Compressor();
@@ -24,9 +24,9 @@ class Compressor {
   Compressor& operator=(const Compressor&) = delete;
 
   char* input() { return input_.get(); }
-  /// Of the first `size` bytes of input(); empty if that is no shorter by a tenth.
+  /// Compresses the first `size` bytes of input(); empty if that does not save at least a tenth.
   std::string_view compress(std::size_t size);
-  /// Whether a sample of the first `size` bytes of input() says that compressing pays.
+  /// Whether compression pays, judged by a sample of the first `size` bytes of input().
   bool promising(std::size_t size);
 
  private:
@@ -34,7 +34,7 @@ class Compressor {
   ZSTD_CCtx_s* context_;
 };
 
-/// A few Compressors for any number of connections: who gets none sends as it is.
+/// A few Compressors for any number of connections. A connection that gets none sends uncompressed.
 class CompressorPool {
  public:
   explicit CompressorPool(std::size_t most) : most_(most) {}
@@ -63,7 +63,7 @@ class CompressorPool {
   std::vector<std::unique_ptr<Compressor>> idle_;
 };
 
-/// Undoes it, in a stream, for bytes that are not trusted.
+/// Decompresses a stream of untrusted bytes.
 class Decompressor {
  public:
   Decompressor() = default;
@@ -77,7 +77,7 @@ class Decompressor {
     std::size_t consumed, produced;
     bool ended;  ///< the frame is complete
   };
-  /// As much as fits. Error of kind `protocol` if this is no zstd, or wants more memory than a piece can.
+  /// Decompresses as much as fits. Error of kind `protocol` if this is not zstd, or needs more memory than a piece can.
   Step run(const char* in, std::size_t in_size, char* out, std::size_t out_size);
 
  private:

@@ -41,7 +41,7 @@ class Intervals {
     }
   }
 
-  /// How far the set goes on without a gap from `offset`: `offset` itself if it is not in it.
+  /// How far the set continues without a gap from `offset`; `offset` itself if it is not in the set.
   std::uint64_t reaches(std::uint64_t offset) const {
     auto at = ranges_.upper_bound(offset);
     if (at == ranges_.begin()) return offset;
@@ -60,7 +60,7 @@ class Intervals {
     return sum;
   }
 
-  /// What lacks of [0, total).
+  /// The parts of [0, total) that are missing.
   std::vector<ByteRange> gaps(std::uint64_t total) const {
     std::vector<ByteRange> missing;
     std::uint64_t at = 0;

@@ -1,4 +1,4 @@
-// A checkpoint's content as one row of bytes: file after file in the manifest's order.
+// A checkpoint's content as one sequence of bytes: file after file in the manifest's order.
 #pragma once
 
 #include <hypertune/checkpoint/manifest.hpp>
@@ -24,7 +24,7 @@ class Layout {
   std::uint64_t total() const { return total_; }
   std::uint64_t begin(std::size_t file) const { return begins_[file]; }
   std::uint64_t end(std::size_t file) const { return begins_[file + 1]; }
-  /// The file that has the byte at `offset`, which is below total(). Empty files have none.
+  /// The file that contains the byte at `offset`, which is below total(). Empty files contain none.
   std::size_t file_at(std::uint64_t offset) const {
     return static_cast<std::size_t>(std::upper_bound(begins_.begin(), begins_.end(), offset) - begins_.begin()) - 1;
   }

@@ -1,4 +1,4 @@
-// OpenSSL's objects as values that are freed, and its errors as ours.
+// Owning pointers for OpenSSL's objects, and its errors as Errors.
 #pragma once
 
 #include <openssl/evp.h>
@@ -23,12 +23,12 @@ struct OpensslDelete {
 template <class T, auto Free>
 using OpensslOwner = std::unique_ptr<T, OpensslDelete<Free>>;
 
-/// Throws an Error of kind `io` with what OpenSSL says was wrong.
+/// Throws an Error of kind `io` with OpenSSL's message.
 [[noreturn]] void openssl_failed(std::string_view doing);
-/// OpenSSL's newest error of this thread in words; all are forgotten.
+/// The text of OpenSSL's newest error in this thread; clears all errors.
 std::string openssl_error();
 
-/// Error of kind `input` if the text is no certificate in PEM.
+/// Error of kind `input` if the text is not a certificate in PEM.
 OpensslOwner<X509, X509_free> parse_certificate(std::string_view pem);
 /// SHA-256, 64 hexadecimal digits.
 std::string certificate_fingerprint(const X509* certificate);
@@ -42,7 +42,7 @@ class Sha256 {
  public:
   Sha256();
   void add(const void* data, std::size_t size);
-  /// Of what was added since the last call (or the beginning).
+  /// The hash of what was added since the last call (or the beginning).
   Sha256Digest take();
 
  private:

@@ -1,4 +1,4 @@
-// A client's connection to a CheckpointServer, which is not trusted.
+// A client's connection to a CheckpointServer. The server is not trusted.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
@@ -16,7 +16,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The connection is lost, or cannot be made: another try may help.
+/// The connection is lost or cannot be made: trying again may help.
 class ConnectionLost : public Error {
  public:
   explicit ConnectionLost(const std::string& message) : Error(Errc::io, message) {}
@@ -28,13 +28,13 @@ struct PeerLimits {
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
 };
 
-/// For one thread.
+/// To be used by one thread.
 class Peer {
  public:
-  /// Connects. ConnectionLost, or an Error of kind `usage` if the certificate is not the right one.
+  /// Connects. Throws ConnectionLost, or an Error of kind `usage` if the certificate is wrong.
   Peer(const Endpoint& where, const PeerLimits& limits, int cancel);
 
-  /// Sends a request; answers come in the order of requests. ConnectionLost otherwise.
+  /// Sends a request; answers arrive in the order of requests. Throws ConnectionLost.
   void ask(const Target& target) { send(target, nullptr, false); }
   void ask(const Target& target, ByteRange range, bool zstd) { send(target, &range, zstd); }
 
@@ -44,21 +44,21 @@ class Peer {
     bool zstd = false;
     std::string range;  ///< Content-Range
   };
-  /// The next answer's head. Error of kind `protocol` for what no CheckpointServer sends (a body without a length, or
-  /// longer than `most`), `usage` for 401.
+  /// The head of the next answer. Error of kind `protocol` for what no CheckpointServer sends (a body without a length,
+  /// or longer than `most`), `usage` for 401.
   Head receive_head(std::uint64_t most);
-  /// Up to `size` bytes of its body, which has `left` still to come; at least one.
+  /// Receives up to `size` bytes of the body, at least one. `size` must not exceed what is left of it.
   std::size_t receive(char* data, std::size_t size);
-  /// All of a body.
+  /// Receives the whole body.
   std::string receive_text(const Head& head);
 
-  /// ask() and receive. Status 404 and 410 are Errors of kind `corrupt` that say what the peer says.
+  /// ask() and receive. Status 404 and 410 are Errors of kind `corrupt` with the peer's message.
   std::pair<unsigned, std::string> fetch(const Target& target, std::uint64_t most);
-  /// Throws what a head with another status than 200, 202 and 206 means, with the body's first line.
+  /// Throws the Error for a status other than 200, 202 and 206, with the body's first line.
   [[noreturn]] void refuse(const Head& head);
 
   Wire& wire() { return wire_; }
-  /// Bytes per second while it waited for the peer; 0: not known yet.
+  /// Bytes per second while waiting for the peer; 0: not known yet.
   double rate() const;
 
  private:
@@ -73,7 +73,7 @@ class Peer {
   std::uint64_t received_ = 0;
 };
 
-/// Waits a little longer each time, up to `limits.deadline`. False if `cancel` can be read or time is up.
+/// Waits, longer for each attempt, up to `limits.deadline`. False if `cancel` can be read or time is up.
 bool back_off(int attempt, const PeerLimits& limits, int cancel);
 
 }  // namespace hypertune::inline v0::detail

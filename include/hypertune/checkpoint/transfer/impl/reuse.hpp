@@ -1,4 +1,4 @@
-// What of a checkpoint is here already, in earlier ones.
+// Finds parts of a checkpoint in earlier checkpoints of the store.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -12,25 +12,26 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Checkpoints of this store that may have something in common with `wanted`: those asked for, the newest of its trial,
-/// and of other trials those whose chunks are known, as they cost nothing.
+/// Checkpoints of this store that may have content in common with `wanted`: those asked for, the newest of its trial,
+/// and of other trials those whose chunks are known, because these cost nothing.
 std::vector<Found> find_bases(LocalCheckpointStore& store, const CheckpointInfo& wanted,
                               const std::vector<CheckpointInfo>& asked_for);
 
-/// Takes over each file that a base has with the same size and checksum. How many bytes. `link`: by hard link. One
-/// whose content is not that any more is left out (`forgiving`), or an Error of kind `corrupt`.
+/// Takes over each file that a base has with the same size and checksum. Returns the number of bytes. `link`: by hard
+/// link. A file whose content has changed is left out (`forgiving`), or is an Error of kind `corrupt`.
 std::uint64_t reuse_files(Arrivals& arrivals, LocalCheckpointStore& store, const std::vector<Found>& bases, bool link,
                           bool forgiving);
 
-/// Whether chunks of the bases are worth looking for: one has a file that could be an earlier version of what lacks.
+/// Whether it pays to look for chunks in the bases: one has a file that could be an earlier version of a missing one.
 bool chunks_may_help(const Arrivals& arrivals, const std::vector<Found>& bases);
 
-/// Takes over each chunk that a base has, verified by its hash. How many bytes. `progress` is called now and then.
+/// Takes over each chunk that a base has, verified by its hash. Returns the number of bytes. Calls `progress`
+/// repeatedly.
 std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalCheckpointStore& store,
                            const std::vector<Found>& bases, const std::stop_token& stop,
                            const std::function<void(std::uint64_t)>& progress);
 
-/// Reads again what is noted as arrived, and forgets each chunk that is not whole or not right.
+/// Reads the ranges that are noted as arrived again, and forgets each chunk that is incomplete or wrong.
 void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop_token& stop);
 
 }  // namespace hypertune::inline v0::detail

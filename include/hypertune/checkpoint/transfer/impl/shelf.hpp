@@ -1,4 +1,4 @@
-// What a server knows of the checkpoints that it gives: found once, then kept at hand while peers ask for them.
+// The checkpoints that a server offers: found once, then cached while peers ask for them.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -20,11 +20,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A checkpoint as it is given.
+/// A checkpoint that is being served.
 struct Served {
   Served(LocalCheckpointStore s, Found f);
 
-  /// Whether it is still where it was.
+  /// Whether it is still in its place.
   bool in_place() const;
 
   LocalCheckpointStore store;
@@ -47,14 +47,14 @@ class Shelf {
   Shelf& operator=(const Shelf&) = delete;
   ~Shelf() { stop(); }
 
-  /// nullptr if no store has it.
+  /// The checkpoint in one of the stores; nullptr if none has it.
   std::shared_ptr<Served> find(const CheckpointInfo& info);
 
   /// The checkpoints of a trial, in all stores.
   std::vector<CheckpointInfo> list(TrialId trial);
 
-  /// Its encoded chunks, computed on the shelf's own thread; nullptr if they are not known after `patience`. Error of
-  /// kind `corrupt` if its files are not what was sealed.
+  /// The encoded chunks of a checkpoint, computed on the shelf's own thread; nullptr if they are not ready after
+  /// `patience`. Error of kind `corrupt` if its files are not those that were sealed.
   std::shared_ptr<const std::string> chunks(const std::shared_ptr<Served>& served, std::chrono::milliseconds patience);
   void prepare(const std::shared_ptr<Served>& served);
 
@@ -69,7 +69,7 @@ class Shelf {
   std::vector<LocalCheckpointStore> stores_;
   std::mutex mutex_;
   std::condition_variable_any work_, done_;
-  std::list<std::shared_ptr<Served>> recent_;  // the latest first
+  std::list<std::shared_ptr<Served>> recent_;  // the most recent first
   std::deque<std::shared_ptr<Served>> queue_;
   bool stopped_ = false;
   std::jthread thread_;

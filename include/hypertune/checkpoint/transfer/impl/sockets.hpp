@@ -1,4 +1,4 @@
-// Sockets that listen and that connect.
+// Sockets for listening and for connecting.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -9,10 +9,10 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A listening socket, non-blocking. A unix one is its owner's alone, and its file goes with it.
+/// A listening socket, non-blocking. Only its owner can use a unix socket; its file is removed with the Listener.
 class Listener {
  public:
-  /// Error of kind `busy` if somebody listens there, `usage` for an address that is none, `io` otherwise.
+  /// Error of kind `busy` if somebody listens there, `usage` for an invalid address, `io` otherwise.
   explicit Listener(const UnixSocket& where);
   explicit Listener(const Tcp& where);
   Listener(const Listener&) = delete;
@@ -32,8 +32,8 @@ class Listener {
   ino_t inode_{};
 };
 
-/// A connected, non-blocking socket. Error of kind `io` that says why not; a wait ends at the deadline or when `cancel`
-/// can be read.
+/// A connected, non-blocking socket. The Error of kind `io` says why it failed. Waiting ends at the deadline or when
+/// `cancel` can be read.
 Descriptor connect_to(const Endpoint& where, std::chrono::steady_clock::time_point deadline, int cancel);
 
 /// The next connection, non-blocking; empty if there is none after all.

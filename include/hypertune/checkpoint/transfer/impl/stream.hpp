@@ -1,4 +1,4 @@
-// The streams of a fetch: connections that take pieces from one queue.
+// The streams of a fetch: connections that take pieces from a common queue.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/fetch.hpp>
@@ -29,22 +29,22 @@ struct FetchShared {
   const FetchOptions& options;
   Arrivals& arrivals;
   TokenBucket rate;
-  Alarm alarm;  ///< all are to stop: the caller said so, or one has failed
+  Alarm alarm;  ///< all must stop: the caller asked for it, or one has failed
   PeerLimits limits;
-  /// If the chunks are known: where each begins, the end last, and what each is.
+  /// If the chunks are known: where each begins, followed by the end; and the chunks themselves.
   std::vector<std::uint64_t> chunk_begins;
   const ChunkList* chunks = nullptr;
 
   std::atomic<std::uint64_t> moved{0}, reused{0};
   std::atomic<int> reconnects{0};
 
-  /// Cuts what lacks into pieces of about a MiB; with chunks, along them.
+  /// Splits what is missing into pieces of about 1 MiB; if the chunks are known, at their borders.
   void queue_missing();
-  /// The next pieces, next to each other.
+  /// The next pieces, as one contiguous range.
   std::optional<ByteRange> take();
   void put_back(ByteRange piece);
   std::size_t queued() const;
-  /// The first failure counts; all stop.
+  /// Reports a failure. The first one is kept; all threads stop.
   void failed(std::exception_ptr why);
   void rethrow() const;
   void show(bool last = false);
@@ -57,11 +57,11 @@ struct FetchShared {
   std::chrono::steady_clock::time_point shown_{};
 };
 
-/// Takes pieces until none is left. A lost connection is made again; after too many in a row without a byte between
-/// them, ConnectionLost. `first`: a connection to begin with.
+/// Takes pieces until none is left. A lost connection is made again; throws ConnectionLost after too many in a row
+/// without a byte of content. `first`: a connection to begin with.
 void run_stream(FetchShared& shared, std::unique_ptr<Peer> first);
 
-/// How many streams beyond the first may run in this process, shared by all fetches.
+/// Reserves streams beyond the first one. All fetches of the process share a limit.
 class ExtraStreams {
  public:
   static constexpr int most = 32;

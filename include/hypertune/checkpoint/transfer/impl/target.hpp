@@ -1,4 +1,4 @@
-// What a request asks for: the URLs of a CheckpointServer.
+// The requests to a CheckpointServer, and their URLs.
 #pragma once
 
 #include <hypertune/trial/checkpoint.hpp>
@@ -22,11 +22,11 @@ struct Target {
   bool deep = false;
 };
 
-/// nullopt for anything else. The text comes from the network.
+/// Parses untrusted text from the network; nullopt if it is not such a target.
 std::optional<Target> parse_target(std::string_view text);
 std::string to_string(const Target& target);
 
-/// "bytes=first-last", one range of which both ends are given.
+/// "bytes=first-last": one range with both ends.
 struct ByteRange {
   std::uint64_t begin = 0, end = 0;  ///< end: one past the last
   std::uint64_t size() const { return end - begin; }
@@ -34,7 +34,7 @@ struct ByteRange {
 };
 std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t total);
 
-/// The lines of a list; parse_info_line() is for what comes from the network: nullopt if it is none.
+/// A line of a list. parse_info_line() takes untrusted text from the network: nullopt if it is not such a line.
 std::string info_line(const CheckpointInfo& info);
 std::optional<CheckpointInfo> parse_info_line(std::string_view line, TrialId trial);
 
