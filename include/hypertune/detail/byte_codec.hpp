@@ -1,4 +1,4 @@
-// ByteWriter, ByteReader: numbers and texts as bytes: little-endian, varints, texts by length.
+// ByteWriter, ByteReader: numbers and texts as bytes: little-endian, varints, length-prefixed texts.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -46,7 +46,7 @@ class ByteWriter {
   std::string& out_;
 };
 
-/// Reads what ByteWriter wrote. The bytes may be anything: whatever does not fit is an Error of kind `corrupt`.
+/// Reads what ByteWriter wrote. The bytes are not trusted: anything malformed is an Error of kind `corrupt`.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
@@ -82,7 +82,7 @@ class ByteReader {
     for (int& value : values) value = small_number();
     return values;
   }
-  /// How many elements follow, each of at least `size` bytes: never more than there are bytes.
+  /// The number of elements that follow, each of at least `size` bytes; never more than the remaining bytes can hold.
   std::size_t count(std::size_t size) {
     const std::uint64_t n = number();
     if (n > bytes_.size() / size) bad();

@@ -36,7 +36,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// open(2) that is not interrupted; -1 with errno otherwise.
+/// open(2), repeated if interrupted; on failure, an empty Descriptor with errno.
 inline Descriptor open_at(int directory, const char* name, int flags, mode_t mode = 0) {
   int fd = -1;
   do fd = ::openat(directory, name, flags | O_CLOEXEC, mode);
@@ -44,7 +44,7 @@ inline Descriptor open_at(int directory, const char* name, int flags, mode_t mod
   return Descriptor(fd);
 }
 
-/// read(2) that is not interrupted: bytes read, 0 at the end, -1 with errno.
+/// read(2), repeated if interrupted: bytes read, 0 at the end, -1 with errno.
 inline ssize_t read_some(int fd, char* data, std::size_t size) {
   ssize_t n = 0;
   do n = ::read(fd, data, size);
@@ -52,7 +52,7 @@ inline ssize_t read_some(int fd, char* data, std::size_t size) {
   return n;
 }
 
-/// Writes all of it: 0, or the errno of what failed.
+/// Writes all of `text`. Returns 0, or the errno of a failure.
 inline int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
@@ -64,7 +64,7 @@ inline int write_all(int fd, std::string_view text) {
   return 0;
 }
 
-/// The two ends, to read from and to write to.
+/// The read end and the write end of a new pipe.
 inline std::pair<Descriptor, Descriptor> make_pipe() {
   std::array<int, 2> ends{-1, -1};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)

@@ -1,4 +1,4 @@
-// Doorbell: one thread waits, any thread rings, and no ring is lost.
+// Doorbell: one thread waits, any thread may ring, and no ring is lost.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// What wait() and notify() of an executor are made of. A ring that comes while nobody waits ends the next wait at
-/// once; several count as one.
+/// The basis of wait() and notify() of an executor. A ring while nobody waits ends the next wait at once; several rings
+/// count as one.
 class Doorbell {
  public:
   void ring() {
@@ -21,7 +21,7 @@ class Doorbell {
     heard_.notify_all();
   }
 
-  /// Waits for a ring, at most `seconds` (and at most an hour). Whether there was one.
+  /// Waits for a ring, at most `seconds` (and at most an hour). Returns whether there was one.
   bool wait_for(double seconds) {
     std::unique_lock guard(mutex_);
     const std::chrono::duration<double> most(std::clamp(seconds, 0.0, 3600.0));

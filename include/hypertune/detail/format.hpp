@@ -1,5 +1,5 @@
-// Text by fmt, cheaply compiled: fmt's own format() checks each format string by running a parser in the compiler,
-// which was a sixth of what including hypertune cost its users.
+// Formatting by fmt that compiles fast: fmt's own format() checks each format string by running a parser in the
+// compiler, which was a sixth of what including hypertune cost its users.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,9 +11,9 @@
 
 namespace hypertune::inline v0::detail {
 
-// The target header_check of hypertune's own tests defines HYPERTUNE_CHECK_FORMATS: there every format string is
-// checked as it is compiled, and nothing of it is linked. Everything else takes the same strings unchecked: with both
-// in one program, each inline function that formats would have two definitions.
+// The target header_check of hypertune's own tests defines HYPERTUNE_CHECK_FORMATS: it checks every format string at
+// compile time, and is not linked with anything. All other code uses the same strings unchecked. If both were in one
+// program, each inline function that formats would have two definitions.
 #ifdef HYPERTUNE_CHECK_FORMATS
 template <class... Args>
 using FormatText = fmt::format_string<std::remove_cvref_t<Args>...>;
@@ -27,14 +27,14 @@ std::string format(FormatText<Args...> text, const Args&... args) {
   return fmt::vformat(text, fmt::make_format_args(args...));
 }
 
-/// What a formatter says, as a text: fmt::format_to() into a context would bring all of fmt's number formatting into
+/// Writes the output of a formatter. fmt::format_to() into a context would compile all of fmt's number formatting into
 /// each file that prints the type.
 template <class Context>
 auto put(std::string_view text, Context& context) {
   return std::copy(text.begin(), text.end(), context.out());
 }
 
-/// Base of the formatters of enumerations: prints what to_string() says, with the width and alignment of a text.
+/// Base of the formatters of enumerations: prints the result of to_string(), with the width and alignment of a text.
 struct WordFormatter : fmt::formatter<std::string_view> {
   template <class Enum, class Context>
   auto format(Enum value, Context& context) const {

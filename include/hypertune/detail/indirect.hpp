@@ -1,4 +1,4 @@
-// Indirect: a value that the header which holds it does not know.
+// Indirect: a value of a type that is incomplete in the header that contains it.
 #pragma once
 
 #include <memory>
@@ -6,13 +6,12 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A T, copied with what holds it, or none. Only who makes one, or looks into it, needs to know more of T than its
-/// name.
+/// A T that is copied with its container, or none. Only code that creates or uses the T needs its definition.
 template <class T>
 class Indirect {
  public:
   Indirect() = default;
-  // Not by make_shared(), which brings another 50 functions for each T and way to make one.
+  // make_shared() is not used, because it adds another 50 functions for each T and each way to create one.
   explicit Indirect(T value)
       : self_(new T(std::move(value))), copy_([](const T& v) { return std::shared_ptr<T>(new T(v)); }) {}
   Indirect(const Indirect& other) : self_(other.self_ ? other.copy_(*other.self_) : nullptr), copy_(other.copy_) {}
@@ -30,7 +29,7 @@ class Indirect {
   const T* operator->() const { return self_.get(); }
 
  private:
-  std::shared_ptr<T> self_;  // never shared: it knows how to destroy what is not known here
+  std::shared_ptr<T> self_;  // never shared; it can destroy a type that is incomplete here
   std::shared_ptr<T> (*copy_)(const T&) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// A minimiser of smooth functions in a box.
+// Minimises smooth functions within a box.
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
@@ -14,15 +14,16 @@
 namespace hypertune::inline v0::detail {
 
 struct LbfgsOptions {
-  int evaluations = 50;      ///< of the function, at most
-  double tolerance = 1e-5;   ///< done when no free component of the gradient is larger
-  double progress = 1e-9;    ///< done when a step gains less than this, relative to the value
-  double first_step = 0.25;  ///< the length of the first step, at most, in any coordinate
+  int evaluations = 50;      ///< maximum number of evaluations of the function
+  double tolerance = 1e-5;   ///< stops if no free component of the gradient is larger
+  double progress = 1e-9;    ///< stops if a step gains less than this, relative to the value
+  double first_step = 0.25;  ///< maximum length of the first step in any coordinate
 };
 
 /// Minimises f over lower <= x <= upper by the limited-memory BFGS method with projection on the box (Nocedal and
-/// Wright, "Numerical Optimization", chapters 7 and 16) and returns the least value, at x. `f(x, gradient)` returns the
-/// value and fills the gradient; a value that is not finite is a wall from which it steps back. Empty bounds are none.
+/// Wright, "Numerical Optimization", chapters 7 and 16). Returns the least value; x is then its argument. `f(x,
+/// gradient)` returns the value and fills the gradient. If a value is not finite, a shorter step is taken. Empty
+/// bounds: there are none.
 inline double minimise(const std::function<double(const std::vector<double>&, std::vector<double>&)>& f,
                        std::vector<double>& x, std::span<const double> lower, std::span<const double> upper,
                        const LbfgsOptions& options = {}) {
@@ -34,7 +35,7 @@ inline double minimise(const std::function<double(const std::vector<double>&, st
       if (!upper.empty()) p[i] = std::min(p[i], upper[i]);
     }
   };
-  const auto held = [&](std::size_t i, double slope) {  // at a bound, with the descent leading out of the box
+  const auto held = [&](std::size_t i, double slope) {  // at a bound, and descent leads out of the box
     return (!lower.empty() && x[i] <= lower[i] && slope > 0) || (!upper.empty() && x[i] >= upper[i] && slope < 0);
   };
   struct Step {
@@ -67,7 +68,7 @@ inline double minimise(const std::function<double(const std::vector<double>&, st
     for (std::size_t i = 0; i < n; ++i)
       if (held(i, gradient[i])) direction[i] = 0;
     double slope = dot(direction.data(), gradient.data(), n);
-    if (!(slope < 0)) {  // what is remembered does not fit here
+    if (!(slope < 0)) {  // the remembered steps are not suitable here
       steps.clear();
       for (std::size_t i = 0; i < n; ++i) direction[i] = held(i, gradient[i]) ? 0 : -gradient[i];
     }
@@ -98,7 +99,7 @@ inline double minimise(const std::function<double(const std::vector<double>&, st
         moved = true;
         break;
       }
-      // The minimum of the parabola through what is known, where that is a sound step back.
+      // The minimum of the parabola through the known values, if that is a reasonable step back.
       const double bend = trial - value - slope;
       length *= std::isfinite(trial) && bend > 0 ? std::clamp(-slope / (2 * bend), 0.1, 0.5) : 0.2;
     }

@@ -1,9 +1,9 @@
 // Small dense linear algebra for models: Cholesky factors that grow, triangular solves, symmetric eigenproblems.
 //
-// Why not Eigen: its headers cost every file that includes hypertune 1.5 to 3 s of compile time, and without
+// Why not Eigen: its headers add 1.5 to 3 s to the compile time of every file that includes hypertune, and without
 // optimisation its expression templates are 30 times slower, so that a user's debug build would wait for its searcher.
-// Here everything is loops over raw pointers in a handful of kernels. Reductions use the vector types of g++ and clang,
-// as neither may reorder a plain sum of doubles; under g++ the hot functions are optimised in debug builds as well
+// Here everything is loops over raw pointers in a few kernels. Reductions use the vector types of g++ and clang,
+// because neither may reorder a plain sum of doubles. With g++ the hot functions are optimised in debug builds, too
 // (HYPERTUNE_HOT: measured 2 to 4 times faster at -O0).
 #pragma once
 
@@ -52,7 +52,7 @@ class Matrix {
 };
 
 using Pair [[gnu::vector_size(16)]] = double;
-typedef double LoosePair __attribute__((vector_size(16), aligned(8), may_alias));  // at any address; not through auto
+typedef double LoosePair __attribute__((vector_size(16), aligned(8), may_alias));  // at any address; auto drops this
 
 /// The sum of a[i] * b[i].
 HYPERTUNE_HOT inline double dot(const double* a, const double* b, std::size_t n) {
@@ -72,8 +72,8 @@ HYPERTUNE_HOT inline double dot(const double* a, const double* b, std::size_t n)
   return sum;
 }
 
-/// The dot products of x with four rows at once, so that x is loaded once; each is summed in the same order whatever
-/// the other three are.
+/// The dot products of x with four rows at once, so that x is loaded once. Each is summed in the same order whatever
+/// the other three rows are.
 HYPERTUNE_HOT inline void dot4(const double* x, const double* const* rows, std::size_t n, double* sums) {
   const double *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
   Pair a0{}, b0{}, c0{}, d0{}, a1{}, b1{}, c1{}, d1{};
@@ -142,15 +142,15 @@ HYPERTUNE_HOT inline void rotate(double c, double s, double* __restrict x, doubl
   }
 }
 
-/// A lower Cholesky factor, L L' = A, of a symmetric positive definite matrix, to which rows can be appended in O(n^2).
-/// Its rows are packed one after the other.
+/// A lower Cholesky factor, L L' = A, of a symmetric positive definite matrix. Rows can be appended in O(n^2). Its rows
+/// are stored one after the other.
 class Cholesky {
  public:
   Cholesky() = default;
 
-  /// Factors `a`, of which only the lower triangle is read. Where it is not positive definite (by rounding, or because
-  /// of duplicate points) ever more is added to the diagonal: from 1e-10 of its mean to `most` of it. nullopt when even
-  /// that does not do, or an entry is not finite.
+  /// Factors `a`, of which only the lower triangle is read. If it is not positive definite (because of rounding or
+  /// duplicate points), increasing amounts are added to the diagonal: from 1e-10 of its mean to `most` of it. nullopt
+  /// if even that is not enough, or an entry is not finite.
   static std::optional<Cholesky> of(const Matrix& a, double most = 1e-3) {
     const std::size_t n = a.rows();
     double mean = 0;
@@ -165,17 +165,17 @@ class Cholesky {
   std::size_t size() const { return n_; }
   const double* row(std::size_t i) const { return packed_.data() + i * (i + 1) / 2; }  ///< L(i, 0) … L(i, i)
   double operator()(std::size_t i, std::size_t j) const { return j > i ? 0 : row(i)[j]; }
-  double jitter() const { return jitter_; }  ///< what was added to the diagonal of A
+  double jitter() const { return jitter_; }  ///< the amount that was added to the diagonal of A
 
-  /// The factor of A with one row and column more: `a` holds A(n, 0) … A(n, n-1), A(n, n). The same jitter is added.
-  /// False, and nothing is changed, if A would not be positive definite any more.
+  /// Extends A by one row and column: `a` holds A(n, 0) … A(n, n-1), A(n, n). The same jitter is added. Returns false,
+  /// and changes nothing, if A would no longer be positive definite.
   bool append(std::span<const double> a) {
     const std::size_t at = packed_.size();
     packed_.insert(packed_.end(), a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n_ + 1));
     double* last = packed_.data() + at;
     forward(packed_.data(), n_, last);
     const double square = last[n_] + jitter_ - dot(last, last, n_);
-    // Less than this and rounding alone decides its sign.
+    // Below this, rounding alone decides its sign.
     if (!(square > 4 * std::numeric_limits<double>::epsilon() * std::fabs(last[n_]))) {
       packed_.resize(at);
       return false;
@@ -184,7 +184,7 @@ class Cholesky {
     ++n_;
     return true;
   }
-  /// Takes back the last rows, down to `n`.
+  /// Removes the last rows, so that `n` are left.
   void truncate(std::size_t n) {
     n_ = std::min(n, n_);
     packed_.resize(n_ * (n_ + 1) / 2);
@@ -221,7 +221,7 @@ class Cholesky {
   /// A^-1, both triangles.
   Matrix inverse() const {
     // Row a of t is column a of L^-1, zero before a; then A^-1(a, b) = sum over i >= max(a, b) of t(a, i) t(b, i).
-    Matrix t(n_ + 3, n_);  // with rows to spare for the last block of four
+    Matrix t(n_ + 3, n_);  // with spare rows for the last block of four
     for (std::size_t a = 0; a < n_; a += 4) {
       double* const rows[4] = {t.row(a), t.row(a + 1), t.row(a + 2), t.row(a + 3)};
       for (std::size_t k = 0; k < 4 && a + k < n_; ++k) rows[k][a + k] = 1;
@@ -324,7 +324,8 @@ struct SymmetricEigen {
 
 namespace linear {
 
-// T = W A W' is tridiagonal, W a product of Householder reflections; `diagonal` and `beside` are T's, `a` becomes W.
+// T = W A W' is tridiagonal, W a product of Householder reflections. `diagonal` and `beside` become those of T, and `a`
+// becomes W.
 inline void tridiagonalise(Matrix& a, std::vector<double>& diagonal, std::vector<double>& beside) {
   const std::size_t n = a.rows();
   diagonal.assign(n, 0);
@@ -333,7 +334,7 @@ inline void tridiagonalise(Matrix& a, std::vector<double>& diagonal, std::vector
   for (std::size_t k = 0; k + 1 < n; ++k) {
     diagonal[k] = a(k, k);
     const std::size_t m = n - k - 1;
-    double* v = a.row(k) + k + 1;  // the matrix stays symmetric, so a column below the diagonal is a row beside it
+    double* v = a.row(k) + k + 1;  // the matrix stays symmetric, so a column below the diagonal is equal to a row
     const double rest = dot(v + 1, v + 1, m - 1);
     if (rest == 0) {
       beside[k] = v[0];
@@ -367,8 +368,8 @@ inline void tridiagonalise(Matrix& a, std::vector<double>& diagonal, std::vector
   a = std::move(w);
 }
 
-// The eigenvalues of a tridiagonal matrix by implicit QL steps; the rotations are applied to the rows of w. False when
-// it does not converge, which takes an entry that is not finite.
+// The eigenvalues of a tridiagonal matrix by implicit QL steps; the rotations are applied to the rows of w. Returns
+// false if it does not converge, which requires an entry that is not finite.
 inline bool implicit_ql(std::vector<double>& d, std::vector<double>& e, Matrix& w) {
   const std::size_t n = d.size();
   for (std::size_t l = 0; l < n; ++l) {

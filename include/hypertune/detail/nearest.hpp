@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// How many letters must be inserted, removed, replaced or swapped with their neighbour (optimal string alignment).
+/// The number of letters to be inserted, removed, replaced or swapped with their neighbour (optimal string alignment).
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
@@ -29,7 +29,7 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-/// The word that was probably meant, empty if none is near.
+/// The word that was probably meant; empty if none is near.
 template <class Words>
 std::string nearest(std::string_view word, const Words& words) {
   std::string best;
@@ -47,7 +47,7 @@ std::string nearest(std::string_view word, const Words& words) {
   return best;
 }
 
-/// ": did you mean 'hidden'?", or, where nothing is near, "; known here: a, b, c".
+/// ": did you mean 'hidden'?", or, if nothing is near, "; known here: a, b, c".
 template <class Words>
 std::string suggestion(std::string_view word, const Words& words) {
   if (const auto best = nearest(word, words); !best.empty()) return fmt::format(": did you mean '{}'?", best);

@@ -1,4 +1,4 @@
-// This host's addresses, and the one that it has in a network.
+// The addresses of this host, and its address in a given network.
 #pragma once
 
 #include <hypertune/detail/network_text.hpp>
@@ -19,8 +19,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Of IPv4 and IPv6, as text; empty: it is of another kind, or of IPv6 and valid on one link only, as its text would
-/// not say on which.
+/// The text of an IPv4 or IPv6 address. Empty for any other kind, and for IPv6 addresses that are valid on one link
+/// only, because the text would not tell the link.
 inline std::string address_text(const sockaddr& address) {
   std::array<char, INET6_ADDRSTRLEN> text = {};
   const auto size = static_cast<socklen_t>(text.size());
@@ -36,7 +36,7 @@ inline std::string address_text(const sockaddr& address) {
   return text.data();
 }
 
-/// Those of this host, loopback included. Error of kind `io` if they cannot be listed.
+/// The addresses of this host, including loopback. Error of kind `io` if they cannot be listed.
 inline std::vector<std::string> own_addresses() {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) fail(Errc::io, "cannot list the addresses of this machine: {}", std::strerror(errno));
@@ -48,7 +48,7 @@ inline std::vector<std::string> own_addresses() {
   return addresses;
 }
 
-/// An address of this host in the network, as text; nullopt: it has none.
+/// An address of this host in the network, as text; nullopt if it has none.
 inline std::optional<std::string> own_address_in(const Network& network) {
   for (auto& address : own_addresses())
     if (network.holds(address)) return std::move(address);

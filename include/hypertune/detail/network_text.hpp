@@ -16,21 +16,21 @@ namespace hypertune::inline v0::detail {
 
 /// An address of a host.
 struct Address {
-  bool six = false;  ///< of IPv6: 16 bytes; else 4
+  bool six = false;  ///< IPv6, of 16 bytes; else IPv4, of 4
   std::array<unsigned char, 16> bytes = {};
   std::size_t size() const { return six ? 16 : 4; }
 };
 
-/// "10.1.0.5", or of IPv6; nullopt: it is none.
+/// "10.1.0.5", or an IPv6 address; nullopt if the text is not an address.
 inline std::optional<Address> parse_address(std::string_view text) {
-  if (text.find('\0') != std::string_view::npos) return std::nullopt;  // where inet_pton() would end
+  if (text.find('\0') != std::string_view::npos) return std::nullopt;  // inet_pton() would stop there
   Address address{.six = text.find(':') != std::string_view::npos};
   if (::inet_pton(address.six ? AF_INET6 : AF_INET, std::string(text).c_str(), address.bytes.data()) != 1)
     return std::nullopt;
   return address;
 }
 
-/// The addresses that begin with the same bits.
+/// The addresses whose first `bits` bits are those of `first`.
 struct Network {
   Address first = {};
   unsigned bits = 0;
@@ -44,14 +44,14 @@ struct Network {
     }
     return true;
   }
-  /// What is no address is in no network.
+  /// False if the text is not an address.
   bool holds(std::string_view address) const {
     const auto parsed = parse_address(address);
     return parsed && holds(*parsed);
   }
 };
 
-/// "10.1.0.0/16", or of IPv6; nullopt: it is none.
+/// "10.1.0.0/16", or an IPv6 network; nullopt if the text is not a network.
 inline std::optional<Network> parse_network(std::string_view text) {
   const auto slash = text.find('/');
   if (slash == std::string_view::npos) return std::nullopt;

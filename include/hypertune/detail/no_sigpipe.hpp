@@ -1,4 +1,4 @@
-// Writing to what nobody reads any more, without dying of it.
+// Writing to a pipe or connection that has no reader, without being killed by SIGPIPE.
 #pragma once
 
 #include <cerrno>
@@ -7,8 +7,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// While it lives, a write to a pipe or connection that is gone is an error for this thread, and no signal. A signal
-/// that was pending before is the program's own, and stays.
+/// During its lifetime, a write to a closed pipe or connection is an error for this thread and not a signal. A signal
+/// that was pending before belongs to the program and is kept.
 class NoSigpipe {
  public:
   NoSigpipe() {

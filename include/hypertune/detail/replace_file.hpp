@@ -1,4 +1,4 @@
-// Small files that are whole whenever they are read.
+// Replacing small files atomically.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -18,14 +18,14 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Replaces a file, or makes it: whoever reads it, also after a crash of the machine, finds the old one or the new one,
-/// whole. Meanwhile there is a file beside it whose name begins with a dot. Several may do so at once: one of them is
-/// the last. Error of kind `io`; the old one is there then.
+/// Replaces or creates a file: a reader finds either the old or the new one, complete, also after a crash of the
+/// machine. Meanwhile there is a file beside it whose name begins with a dot. Several calls at once are possible; the
+/// last one wins. Error of kind `io`; the old file then still exists.
 inline void replace_file(const std::filesystem::path& path, std::string_view text, mode_t mode = 0666) {
   static std::atomic<unsigned> count{0};
   const auto aside = path.parent_path() / format(".{}-{}-{}", path.filename().string(), ::getpid(), count.fetch_add(1));
   std::error_code ignored;
-  std::filesystem::remove(aside, ignored);  // of an earlier process with this number
+  std::filesystem::remove(aside, ignored);  // left by an earlier process with this number
   int error = 0;
   {
     const Descriptor file = open_at(AT_FDCWD, aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
@@ -37,7 +37,7 @@ inline void replace_file(const std::filesystem::path& path, std::string_view tex
     std::filesystem::remove(aside, ignored);
     fail(Errc::io, "cannot write '{}': {}", path.string(), std::generic_category().message(error));
   }
-  // Where a folder cannot be forced to the disk the file is whole all the same.
+  // If the folder cannot be forced to the disk, the file is still complete.
   const auto parent = path.parent_path();
   if (const auto folder = open_at(AT_FDCWD, parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY))
     static_cast<void>(::fsync(folder.get()));

@@ -1,4 +1,4 @@
-// The clock of a run: dates that a person can read, and durations that hold.
+// The clock of a run: readable dates, and reliable durations.
 #pragma once
 
 #include <ctime>
@@ -24,12 +24,12 @@ double dated_clock() {
 
 }  // namespace detail
 
-/// Seconds since the Unix epoch by the wall clock of when this was first asked for, and from then on by a monotonic
-/// clock: whoever sets the clock of the machine, no time between two answers is too long, too short or negative. While
-/// the machine sleeps it stands still, as trials do.
+/// Seconds since the Unix epoch: the wall clock at the first call, and from then on a monotonic clock. So if somebody
+/// sets the machine's clock, no time between two calls is too long, too short or negative. While the machine sleeps,
+/// the clock stands still, as trials do.
 inline double run_clock() { return detail::dated_clock<CLOCK_MONOTONIC>(); }
 
-/// The same, but it goes on while the machine sleeps: for what lasts elsewhere, machines that cost money, say.
+/// The same, but it continues while the machine sleeps: for what happens elsewhere, such as machines that cost money.
 inline double world_clock() { return detail::dated_clock<CLOCK_BOOTTIME>(); }
 
 }  // namespace hypertune::inline v0

@@ -1,4 +1,4 @@
-// A line for the user.
+// A message to the user.
 #pragma once
 
 #include <cstdio>
@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Writes `line` to the standard error. Nobody may be left to read it (a terminal that was closed): that is no error.
+/// Writes `line` to the standard error. It is not an error if nobody can read it (a terminal that was closed).
 inline void say(std::string line) {
   line += '\n';
   std::fwrite(line.data(), 1, line.size(), stderr);

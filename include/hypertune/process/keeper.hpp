@@ -1,4 +1,4 @@
-// KeeperProcess: the process between a program and the thread that runs it, so that it does not outlive this process.
+// KeeperProcess: a process between this process and a program, so that the program does not outlive this process.
 #pragma once
 
 #include <hypertune/process/process_tree.hpp>
@@ -16,28 +16,28 @@
 
 namespace hypertune::inline v0::process {
 
-/// Whether a KeeperProcess stands between a program and this process, and what it ends.
+/// Whether there is a KeeperProcess between a program and this process, and what it kills.
 enum class Keeper : std::uint8_t {
-  none,   ///< there is none
-  group,  ///< when this process dies: the program, and what is in its group
+  none,   ///< no keeper
+  group,  ///< when this process dies: the program and its process group
   all     ///< the same, and whatever the program has started and left behind when it ends
 };
 
-/// In a forked process: tells who forked it why there is no program.
+/// In a forked process: reports to the forking process why the program was not started.
 [[noreturn]] inline void tell_not_started(int failed, int error) {
   static_cast<void>(!::write(failed, &error, sizeof error));
   ::_exit(127);
 }
 
-/// Runs in a forked process of one thread. It forks the program, passes signals on to its group, and ends it when the
-/// process that started it dies or closes `control` (a SOCK_SEQPACKET socket; it takes signal numbers and is sent the
-/// status of wait(2)). Without it, a program's orphans could not be told from another's, and the kernel would end the
-/// program with the thread that happened to start it.
+/// Runs in a forked process of one thread. It forks the program, passes signals on to its group, and kills it when the
+/// process that started it dies or closes `control` (a SOCK_SEQPACKET socket, which receives signal numbers and sends
+/// the status of wait(2)). Without a keeper, a program's orphans could not be told from another program's, and the
+/// kernel would kill the program when the thread that happened to start it ends.
 class KeeperProcess {
  public:
   KeeperProcess(Keeper kind, int control, pid_t owner) : supervisor_(control, owner), adopts_(kind == Keeper::all) {}
 
-  /// `execute` runs in the program's process and does not return. `failed`: where errno is written to.
+  /// `execute` runs in the program's process and does not return. `failed`: the descriptor to which errno is written.
   template <class Execute>
   [[noreturn]] void run(int failed, const Execute& execute) {
     supervisor_.begin("ht-keeper", adopts_);
@@ -53,7 +53,7 @@ class KeeperProcess {
   }
 
  private:
-  // Every other descriptor is the owner's: a pipe that this process held open would never end.
+  // All other descriptors are the owner's: a pipe that this process held open would never end.
   void close_others() {
     const auto [low, high] =
         std::minmax({static_cast<unsigned>(supervisor_.control()), static_cast<unsigned>(supervisor_.signals())});
@@ -65,7 +65,7 @@ class KeeperProcess {
     close_range(high + 1, ~0U);
   }
 
-  // False: the owner is done with the program.
+  // False if the owner no longer needs the program.
   bool serve() {
     std::int32_t number = 0;
     const auto n = ::recv(supervisor_.control(), &number, sizeof number, MSG_DONTWAIT);
@@ -75,10 +75,10 @@ class KeeperProcess {
     return true;
   }
 
-  // Whether the program itself has ended.
+  // Returns whether the program itself has ended.
   bool reap() {
     for (;;) {
-      // Look before reaping: while the program is a zombie, its group's number cannot be anybody else's.
+      // Looks before reaping: while the program is a zombie, no other process group can have its number.
       siginfo_t info{};
       if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return false;
       if (adopts_ && info.si_pid == program_) ::kill(-program_, SIGKILL);
@@ -92,7 +92,7 @@ class KeeperProcess {
     }
   }
 
-  // All children, and the children that each of them leaves to us.
+  // Kills all children, and the children that each of them leaves to this process.
   static void end_orphans() {
     for (;;) {
       for (const pid_t child : children_of(::getpid())) ::kill(child, SIGKILL);

@@ -1,4 +1,4 @@
-// Process marks: a folder in which processes leave their numbers for whoever is to pass signals on to them.
+// Process marks: a folder in which processes register their numbers, so that signals can be passed on to them.
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
@@ -18,10 +18,11 @@
 
 namespace hypertune::inline v0::process {
 
-/// The name of a process's mark: its number and when it started, so that no later process is taken for it.
+/// The name of a process's mark: its number and its start time, so that no later process is taken for it.
 inline std::string mark_name(pid_t pid) { return std::to_string(pid) + "." + std::to_string(start_of(pid)); }
 
-/// This process's mark, while the object lives. A folder that is not there or takes no file is no error: see left().
+/// The mark of this process, for the lifetime of the object. A folder that is missing or cannot be written is not an
+/// error: see left().
 class ProcessMark {
  public:
   ProcessMark() = default;
@@ -41,12 +42,12 @@ class ProcessMark {
   bool left_ = false;
 };
 
-/// A process that lives, held so that a signal cannot reach another one of its number.
+/// A living process, held by a pidfd so that a signal cannot reach another process with the same number.
 class MarkedProcess {
  public:
   MarkedProcess(pid_t pid, hypertune::detail::Descriptor handle) : pid_(pid), handle_(std::move(handle)) {}
   pid_t pid() const { return pid_; }
-  int exit_event() const { return handle_.get(); }  ///< can be read from when it has ended
+  int exit_event() const { return handle_.get(); }  ///< can be read from when the process has ended
   void signal(int number) const { ::syscall(SYS_pidfd_send_signal, handle_.get(), number, nullptr, 0U); }
 
  private:
@@ -54,7 +55,7 @@ class MarkedProcess {
   hypertune::detail::Descriptor handle_;
 };
 
-/// Those that have left a mark in the folder and live. Marks of others are removed.
+/// The living processes that have a mark in the folder. All other marks are removed.
 inline std::vector<MarkedProcess> marked_processes(const std::filesystem::path& folder) {
   std::vector<MarkedProcess> found;
   std::error_code error;
@@ -65,7 +66,7 @@ inline std::vector<MarkedProcess> marked_processes(const std::filesystem::path& 
     const pid_t pid = to_pid(number);
     if (pid <= 1 || number.size() == name.size()) continue;
     hypertune::detail::Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    // Looked at once the process is held.
+    // Checked after the pidfd was opened, so that the number cannot change hands.
     if (handle && is_alive(pid) && mark_name(pid) == name)
       found.emplace_back(pid, std::move(handle));
     else if (handle || errno == ESRCH)

@@ -1,4 +1,4 @@
-// Processes as /proc shows them: whose children they are, what memory they hold.
+// Processes according to /proc: their parents and children, and their memory.
 #pragma once
 
 #include <sys/types.h>
@@ -28,7 +28,7 @@ inline std::string stat_field(pid_t pid, int number) {
   std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   std::getline(in, line);
-  const auto name_end = line.rfind(')');  // the name may hold anything
+  const auto name_end = line.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos) return {};
   std::string_view rest = std::string_view(line).substr(name_end + 1);
   for (int at = 3; !rest.empty(); ++at) {
@@ -43,8 +43,8 @@ inline std::string stat_field(pid_t pid, int number) {
 /// The parent of a process; 0 if it is gone.
 inline pid_t parent_of(pid_t pid) { return to_pid(stat_field(pid, 4)); }
 
-/// When a process started, in clock ticks since the machine did: with its number, it names no other one. 0 if it is
-/// gone.
+/// When a process started, in clock ticks since the machine started. Together with its number, this identifies the
+/// process. 0 if it is gone.
 inline std::uint64_t start_of(pid_t pid) {
   const std::string text = stat_field(pid, 22);
   std::uint64_t ticks = 0;
@@ -52,7 +52,7 @@ inline std::uint64_t start_of(pid_t pid) {
   return ticks;
 }
 
-/// Whether it is there and has not ended; one that nobody has waited for yet has.
+/// Whether the process exists and has not ended. A zombie has ended.
 inline bool is_alive(pid_t pid) {
   const std::string state = stat_field(pid, 3);
   return !state.empty() && state != "Z" && state != "X";
@@ -70,7 +70,7 @@ inline std::vector<pid_t> children_of(pid_t pid) {
     for (pid_t child = 0; in >> child;) children.push_back(child);
   }
   if (listed) return children;
-  // A kernel without the list: look at everybody.
+  // A kernel without this list: look at all processes.
   for (std::filesystem::directory_iterator entry("/proc", error), none; !error && entry != none;
        entry.increment(error)) {
     const pid_t other = to_pid(entry->path().filename().string());
@@ -87,7 +87,7 @@ inline std::uint64_t resident_memory(pid_t pid) {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Whether `test` holds for a process, or one that descends from it; none is asked after the first that it holds for.
+/// Whether `test` holds for a process or one of its descendants. Stops at the first one for which it holds.
 template <class Test>
 bool any_in_tree(pid_t pid, const Test& test, int depth = 0) {
   if (test(pid)) return true;
@@ -97,7 +97,7 @@ bool any_in_tree(pid_t pid, const Test& test, int depth = 0) {
   return false;
 }
 
-/// Bytes of memory that a process and all that descend from it hold now.
+/// Bytes of memory that a process and all its descendants hold now.
 inline std::uint64_t tree_memory(pid_t pid) {
   std::uint64_t bytes = 0;
   any_in_tree(pid, [&](pid_t each) {
@@ -107,8 +107,8 @@ inline std::uint64_t tree_memory(pid_t pid) {
   return bytes;
 }
 
-/// Whether a process, or one that descends from it, is stopped: by SIGSTOP, or as it wants a terminal that it may not
-/// have. One that a debugger holds is not.
+/// Whether a process or one of its descendants is stopped: by SIGSTOP, or because it needs a terminal that it may not
+/// use. A process held by a debugger does not count.
 inline bool any_stopped(pid_t pid) {
   return any_in_tree(pid, [](pid_t each) { return stat_field(each, 3) == "T"; });
 }

@@ -1,4 +1,4 @@
-// Where the file of a program lies, as a shell finds it.
+// Finds the file of a program as a shell does.
 #pragma once
 
 #include <unistd.h>
@@ -11,8 +11,8 @@
 
 namespace hypertune::inline v0::process {
 
-/// The file that `program` names: itself where it has a '/', else the first of that name in a folder of PATH
-/// ("/usr/bin:/bin" where that is not set). Empty where there is none that is a regular file and may be run.
+/// The file that `program` names: itself if it contains a '/', else the first of that name in a folder of PATH
+/// ("/usr/bin:/bin" if that is not set). Empty if there is no regular file that may be executed.
 inline std::filesystem::path program_file(std::string_view program) {
   const auto runs = [](const std::filesystem::path& file) {
     std::error_code ignored;

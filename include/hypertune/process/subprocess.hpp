@@ -1,10 +1,11 @@
-// Subprocess: a program of this machine that is started, spoken with, and ended, whatever is thrown on the way.
+// Subprocess: starts a program on this machine, exchanges data with it, and ends it, whatever is thrown meanwhile.
 #pragma once
 
-// Everything that hypertune starts goes through here. Boost.Process v2 (1.81) was looked at and does not carry it: the
-// pipe that tells of a failed exec is not made with O_CLOEXEC at once, so that two threads which start programs wait
-// for each other's; in the child it calls exit(), which runs this program's own handlers; it needs an io_context, which
-// the trials' side has not, and knows no process between (Keeper). What is left of it would be its fork() and execve().
+// Everything that hypertune starts is started here. Boost.Process v2 (1.81) was considered and is not sufficient: its
+// pipe that reports a failed exec does not have O_CLOEXEC from its creation, so that two threads that start programs
+// wait for each other's; in the child it calls exit(), which runs this program's own handlers; it needs an io_context,
+// which the trials' side does not have; and it has no process in between (Keeper). Only its fork() and execve() would
+// be of use.
 
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
@@ -47,7 +48,7 @@ namespace hypertune::inline v0::process {
 
 using hypertune::detail::Descriptor;
 
-/// The program is not there, or cannot be run.
+/// The program does not exist or cannot be run.
 class NotStarted : public Error {
  public:
   NotStarted(const std::string& program, int error)
@@ -59,24 +60,25 @@ class NotStarted : public Error {
   std::string why_;
 };
 
-/// What one of a program's standard streams is: one of these, or a descriptor, which stays the caller's.
+/// What one of a program's standard streams is: one of these, or a descriptor, which remains the caller's.
 struct Stream {
   static constexpr int null = -1, inherited = -2, pipe = -3;
 };
 
-/// Where signals from the terminal and kill(2) of a group find a program.
+/// The process group of a program, which decides which signals of the terminal and of kill(2) reach it.
 enum class Group : std::uint8_t { own, session, shared };
 
 struct SpawnOptions {
   int in = Stream::null, out = Stream::null, err = Stream::null;
-  /// Added to this process's own; without a value: taken from it.
+  /// Added to this process's environment; a variable without a value is removed.
   std::map<std::string, std::optional<std::string>> environment = {};
   Group group = Group::own;
-  /// Sent to the program when the thread that starts it ends, as the kernel has it: that one must last as long.
+  /// Sent to the program when the thread that started it ends (so the kernel defines it): that thread must last as
+  /// long.
   int death_signal = 0;
   Keeper keeper = Keeper::none;
-  bool keep_descriptors = false;  ///< it has those of this process that are not close-on-exec
-  /// Called in the program's process before it is one; does only what is safe after a fork. Returns 0 or an errno.
+  bool keep_descriptors = false;  ///< it inherits the descriptors of this process that are not close-on-exec
+  /// Called in the program's process before exec; must do only what is safe after a fork. Returns 0 or an errno.
   std::function<int()> prepare = {};
 };
 
@@ -86,12 +88,12 @@ inline int wait_for(pid_t pid) {
   return status;
 }
 
-/// Of a status of wait(2): the exit code, or 128 + the signal.
+/// For a status of wait(2): the exit code, or 128 + the signal.
 inline int exit_code(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 namespace detail {
 
-/// All that the new process needs, made before it is forked.
+/// Everything that the new process needs, prepared before the fork.
 class Launch {
  public:
   Launch(const std::vector<std::string>& arguments, const SpawnOptions& options) : options_(options) {
@@ -108,7 +110,7 @@ class Launch {
     env_.push_back(nullptr);
   }
 
-  /// `ours`: this process's end, if it is a pipe.
+  /// `ours`: is set to this process's end, if it is a pipe.
   void set_stream(std::size_t number, int what, Descriptor& ours) {
     Descriptor theirs;
     if (what == Stream::inherited) return;
@@ -120,8 +122,8 @@ class Launch {
     streams_[number] = above_streams(what >= 0 ? what : theirs.get());
   }
 
-  /// In the forked process: becomes the program, as a child of `parent`. Only what is safe after a fork of a program
-  /// with threads.
+  /// In the forked process: becomes the program, as a child of `parent`. Does only what is safe after a fork of a
+  /// program with threads.
   [[noreturn]] void become(pid_t parent) const {
     if (options_.group == Group::own) ::setpgid(0, 0);
     if (options_.group == Group::session) ::setsid();
@@ -133,7 +135,7 @@ class Launch {
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
     for (std::size_t number = 0; number < streams_.size(); ++number)
       if (streams_[number]) ::dup2(streams_[number].get(), static_cast<int>(number));
-    // At exec, so that a failure of it can still be told.
+    // Only at exec, so that a failure of exec can still be reported.
     if (!options_.keep_descriptors) ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
     int error = options_.prepare ? options_.prepare() : 0;
     if (error == 0) {
@@ -146,7 +148,7 @@ class Launch {
     tell_not_started(failed_.get(), error);
   }
 
-  /// Returns the process's number; throws NotStarted. `control`: of the keeper.
+  /// Returns the process's number; throws NotStarted. `control`: is set to the socket of the keeper, if there is one.
   pid_t start(Descriptor& control) {
     Descriptor failed, theirs;
     std::tie(failed, failed_) = hypertune::detail::make_pipe();
@@ -161,7 +163,7 @@ class Launch {
     pid_t pid = -1;
     int why = 0;
     {
-      const hypertune::detail::SignalBlock block;  // no handler of this program runs in the new process
+      const hypertune::detail::SignalBlock block;  // no handler of this program may run in the new process
       pid = options_.keeper == Keeper::none ? vfork_program() : fork_keeper(theirs.get());
       why = errno;
     }
@@ -183,8 +185,8 @@ class Launch {
     return copy;
   }
 
-  // Copies nothing of this program, however large it is. A function of its own: no variable of another one is touched
-  // by what returns twice.
+  // Copies nothing of this program, however large it is. This is a separate function so that vfork(), which returns
+  // twice, cannot affect the variables of another function.
   [[gnu::noinline]] pid_t vfork_program() const {
     const pid_t self = ::getpid();
     const pid_t pid = ::vfork();  // NOLINT
@@ -208,8 +210,8 @@ class Launch {
 
 }  // namespace detail
 
-/// A process that was started, or none. One thread at a time, but for signal(), which any may call until it was waited
-/// for. At the end of its life the process is ended by force.
+/// A process that was started, or none. To be used by one thread at a time, except for signal(), which any thread may
+/// call until the process was waited for. The destructor kills the process.
 class Subprocess {
  public:
   Subprocess() = default;
@@ -239,13 +241,13 @@ class Subprocess {
   }
   ~Subprocess() { end(); }
 
-  Descriptor in, out, err;  ///< this process's ends of those that are pipes
+  Descriptor in, out, err;  ///< this process's ends of the streams that are pipes
 
   pid_t pid() const { return pid_; }                            ///< of the program, or of its keeper
-  int exit_event() const { return exit_.get(); }                ///< can be read from when it has ended
-  const std::optional<int>& status() const { return status_; }  ///< of wait(2), once it was waited for
+  int exit_event() const { return exit_.get(); }                ///< can be read from when the process has ended
+  const std::optional<int>& status() const { return status_; }  ///< of wait(2), once the process was waited for
 
-  /// To its group, or to it alone where it shares that of this process.
+  /// Sends a signal to its group, or only to the process itself if it shares this process's group.
   void signal(int number) const {
     if (pid_ <= 0 || status_) return;
     const std::int32_t word = number;
@@ -259,8 +261,8 @@ class Subprocess {
     bool in = false, out = false, err = false, exited = false;
     explicit operator bool() const { return in || out || err || exited; }
   };
-  /// Waits until something can be read, or it has ended, or (`to_write`) something can be written; at most `seconds`,
-  /// or until a signal comes.
+  /// Waits until something can be read, the process has ended, or (`to_write`) something can be written; at most
+  /// `seconds`, or until a signal arrives.
   Ready ready(double seconds, bool to_write = false) const {
     std::array<pollfd, 4> polled{pollfd{.fd = to_write && in ? in.get() : -1, .events = POLLOUT, .revents = 0},
                                  pollfd{.fd = out ? out.get() : -1, .events = POLLIN, .revents = 0},
@@ -271,7 +273,7 @@ class Subprocess {
     return {polled[0].revents != 0, polled[1].revents != 0, polled[2].revents != 0, polled[3].revents != 0};
   }
 
-  /// Waits for its end; its status of wait(2).
+  /// Waits for its end; returns its status of wait(2).
   int wait() {
     if (pid_ <= 0 || status_) return status_.value_or(0);
     std::int32_t word = 0;
@@ -282,11 +284,11 @@ class Subprocess {
     }
     exit_ = Descriptor();
     const int own = wait_for(pid_);
-    status_ = told == sizeof word ? word : own;  // else the keeper was killed, and the program with it
+    status_ = told == sizeof word ? word : own;  // otherwise the keeper was killed, and the program with it
     return *status_;
   }
 
-  /// Waits for its end, at most `grace` seconds, then ends it and its group by force.
+  /// Waits for its end, at most `grace` seconds, then kills it and its group.
   void end(double grace = 0) {
     if (pid_ <= 0 || status_) return;
     const double until = hypertune::detail::steady_seconds() + grace;
@@ -306,32 +308,33 @@ class Subprocess {
   std::optional<int> status_;
 };
 
-/// How a program is run to its end.
+/// Options for running a program to its end.
 struct RunOptions {
   using Take = std::function<bool(std::string_view)>;
 
-  SpawnOptions spawn = {};                       ///< its streams are pipes, whatever this says
-  std::function<std::string_view()> input = {};  ///< pieces of its standard input; empty: no more
-  bool hold_input = false;                       ///< its standard input does not end before it does
-  Take take_out = {}, take_err = {};             ///< pieces of what it says; false: enough, it is ended
-  double deadline = 60;                          ///< seconds, then it is ended
-  double stall = 1e9;                            ///< … and when so long no byte has moved
-  double linger = 0.2;  ///< seconds after its end, until who else holds its pipes is left alone
-  std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of either stream, then it is ended
-  std::stop_token stop = {};                        ///< ends it
+  SpawnOptions spawn = {};                       ///< its streams are pipes, whatever is set here
+  std::function<std::string_view()> input = {};  ///< returns pieces of its standard input; empty: no more
+  bool hold_input = false;                       ///< its standard input stays open until it ends
+  Take take_out = {}, take_err = {};             ///< receive pieces of its output; false: enough, it is killed
+  double deadline = 60;                          ///< seconds until it is killed
+  double stall = 1e9;                            ///< seconds without any data until it is killed
+  double linger = 0.2;  ///< seconds after its end for which other holders of its pipes are read
+  std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of either stream; with more, it is killed
+  std::stop_token stop = {};                        ///< kills it
 };
 
-/// How it ended, or that it was ended.
+/// How a program ended or was killed.
 struct RunOutcome {
   int status = 0;          ///< of wait(2)
-  bool late = false;       ///< at the deadline, or as nothing moved for too long
-  bool too_much = false;   ///< it said more than is allowed
-  bool stopped = false;    ///< as was asked
+  bool late = false;       ///< killed at the deadline, or because no data moved for too long
+  bool too_much = false;   ///< killed because of its output: too much, or a callable returned false
+  bool stopped = false;    ///< killed on request
   bool input_cut = false;  ///< it did not read all of its input
   int code() const { return exit_code(status); }
 };
 
-/// Runs a program to its end, with bounds. Throws NotStarted, and what the callables throw; then it is ended.
+/// Runs a program to its end, within limits. Throws NotStarted, and what the callables throw; the program is then
+/// killed.
 inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions options) {
   constexpr std::size_t piece_size = std::size_t{256} << 10U;
   const auto now = hypertune::detail::steady_seconds;
@@ -339,12 +342,12 @@ inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions opti
   Subprocess child(arguments, options.spawn);
   for (const auto* end : {&child.in, &child.out, &child.err}) {
     ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
-    ::fcntl(end->get(), F_SETPIPE_SZ, 1 << 20);  // fewer switches between the two sides; as far as it is allowed
+    ::fcntl(end->get(), F_SETPIPE_SZ, 1 << 20);  // fewer switches between the two sides; as far as permitted
   }
-  const hypertune::detail::NoSigpipe no_signal;  // of a program that reads none of its input
+  const hypertune::detail::NoSigpipe no_signal;  // if the program does not read its input
   RunOutcome outcome;
   std::atomic<bool> stopped{false};
-  std::optional<std::stop_callback<std::function<void()>>> on_stop;  // as long as its number is its own
+  std::optional<std::stop_callback<std::function<void()>>> on_stop;  // only as long as the process has its number
   on_stop.emplace(options.stop, std::function<void()>([&] {
                     stopped = true;
                     child.signal(SIGKILL);
@@ -419,12 +422,12 @@ inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions opti
   return outcome;
 }
 
-/// How it ended, and what it said.
+/// How a program ended, and its output.
 struct Collected : RunOutcome {
   std::string out, err;
 };
 
-/// As run(); what nobody takes is collected.
+/// As run(); output for which there is no callable is collected.
 inline Collected collect(const std::vector<std::string>& arguments, RunOptions options = {}) {
   Collected collected;
   const auto into = [](std::string& text) {

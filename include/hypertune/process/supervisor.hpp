@@ -1,4 +1,4 @@
-// Supervisor: what the processes have in common that stand between a program and the processes it starts.
+// Supervisor: the common part of the processes that stand between a program and the processes it starts.
 #pragma once
 
 #include <poll.h>
@@ -12,13 +12,14 @@
 
 namespace hypertune::inline v0::process {
 
-/// The loop of a forked process of one thread that ends with its owner: it may adopt what its children leave behind,
-/// hears of their ends, and serves its owner's socket `control`. Signals meant for the program do not reach it.
+/// The loop of a forked process of one thread that ends with its owner. It may adopt the orphans of its children, is
+/// notified when children end, and serves its owner's socket `control`. Signals meant for the program do not reach it.
 class Supervisor {
  public:
   Supervisor(int control, pid_t owner) : control_(control), owner_(owner) {}
 
-  /// Makes the calling process a supervisor; `name` of at most 15 characters is what ps shows. Before any child exists.
+  /// Makes the calling process a supervisor; `name` has at most 15 characters and is shown by ps. To be called before
+  /// there are children.
   void begin(const char* name, bool adopts = true) {
     ::setpgid(0, 0);  // Ctrl-C in the terminal is for the owner
     if (adopts) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -31,12 +32,12 @@ class Supervisor {
     sigaddset(&set, SIGCHLD);
     ::sigprocmask(SIG_SETMASK, &set, nullptr);
     signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    // The owner's end wakes the loop, which then sees that it has another parent. (The kernel also sends it when the
-    // thread that forked ends: then the parent is the same.)
+    // The end of the owner wakes the loop, which then sees that it has another parent. (The kernel also sends the
+    // signal when the thread that forked ends; the parent is then the same.)
     ::prctl(PR_SET_PDEATHSIG, SIGCHLD, 0, 0, 0);
   }
 
-  /// Calls `reap` when children have ended (and once a second) and `serve` when the owner has said something or closed
+  /// Calls `reap` when children have ended (and once a second) and `serve` when the owner has sent something or closed
   /// its end, until one of them returns false or the owner is gone.
   template <class Reap, class Serve>
   void watch(const Reap& reap, const Serve& serve) {
@@ -57,7 +58,7 @@ class Supervisor {
   }
 
   int control() const { return control_; }
-  int signals() const { return signals_; }  ///< the descriptor on which it hears of its children
+  int signals() const { return signals_; }  ///< the descriptor that reports the ends of children
 
  private:
   int control_;

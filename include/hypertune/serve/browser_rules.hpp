@@ -1,4 +1,4 @@
-// Which requests a server for this machine answers, where a browser may send them for any page that it shows.
+// Which requests a server on this machine answers: a browser may send requests for any page that it shows.
 #pragma once
 
 #include <hypertune/serve/http_answer.hpp>
@@ -16,7 +16,7 @@
 
 namespace hypertune::inline v0 {
 
-/// What a server is called.
+/// The names by which a server may be addressed.
 struct ServerNames {
   std::string scheme = "http";
   std::vector<std::string> hosts{"127.0.0.1", "localhost"};  ///< without a port; [::1] in brackets
@@ -28,10 +28,10 @@ inline bool same_name(boost::beast::string_view text, std::string_view name) {
   return boost::beast::iequals(text, boost::beast::string_view(name.data(), name.size()));
 }
 
-/// Why a request is not answered: it may come from a page of another site that a browser shows. It has to name the
-/// server by one of its names (a name of somebody else's that resolves to it does not reach it), and must not come
-/// from another origin. A program sends neither Origin nor Sec-Fetch-Site; a browser sends at least one with what
-/// another page asks for, and no page can unset them.
+/// Why a request is refused: it may come from a page of another site in a browser. It must name the server by one of
+/// its names (so that a foreign name that resolves to the server is refused), and must not come from another origin.
+/// Programs send neither Origin nor Sec-Fetch-Site; browsers send at least one with the requests of another page, and
+/// no page can remove them.
 template <class Request>
 std::optional<HttpAnswer> refused_origin(const Request& request, const ServerNames& names) {
   namespace http = boost::beast::http;

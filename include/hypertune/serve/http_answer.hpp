@@ -1,4 +1,4 @@
-// What a server of ours answers with, apart from any HTTP library.
+// HttpAnswer: the answer of hypertune's own servers, independent of any HTTP library.
 #pragma once
 
 #include <functional>
@@ -13,11 +13,11 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// Answers one request. What it throws ends the server.
+/// Answers one request. An exception ends the server.
 using HttpAnswerer = std::function<HttpAnswer(std::string_view method, std::string_view target, std::string_view body)>;
 
-/// Whether a request may take long: it is then answered on a thread of its own kind, one after the other, and the
-/// others do not wait for it.
+/// Whether a request may take long. Such requests are answered by a separate thread, one after the other, and the
+/// others do not wait for them.
 using SlowRequest = std::function<bool(std::string_view method, std::string_view target)>;
 
 }  // namespace hypertune::inline v0

@@ -33,24 +33,24 @@
 
 namespace hypertune::inline v0 {
 
-/// How long a LoopbackServer waits for its clients, and for how many of them.
+/// The limits of a LoopbackServer: times that it waits for its clients, and sizes.
 struct LoopbackLimits {
-  int connections = 256;                            ///< at once; what is missed least makes room for the next one
+  int connections = 256;                            ///< at once; the least needed one is closed for the next one
   std::chrono::milliseconds first{30'000};          ///< from the beginning of a connection to its first request
   std::chrono::milliseconds idle{10 * 60 * 1'000};  ///< between requests
   std::chrono::milliseconds request{30'000};        ///< from the first byte of a request to its last
-  std::chrono::milliseconds answer{30'000};         ///< until a client has taken its answer
+  std::chrono::milliseconds answer{30'000};         ///< until a client has received its answer
   std::uint64_t body = 1 << 20;                     ///< bytes
 };
 
-/// Serves what `answer(method, target, body)` says. Listens on 127.0.0.1 only, and answers programs of this machine,
-/// not the pages of its browsers: a request has to name it by its address (a name that resolves to loopback does not
-/// reach it), must not come from another origin, and says of what it posts that it is JSON, which no page can do
-/// unasked. However many connections are open, or half-open, there is room for one more: that which was silent for
-/// longest is closed. One thread, run()'s, and one more for requests that are `slow`.
+/// Serves the answers of `answer(method, target, body)`. Listens on 127.0.0.1 only, and answers programs on this
+/// machine but not web pages in its browsers: a request must name it as 127.0.0.1 or localhost (other names that
+/// resolve to loopback are refused), must not come from another origin, and must declare what it posts as JSON, which
+/// no page can do without permission. However many connections are open, or half-open, there is room for one more: the
+/// one that was silent for longest is closed. There is one thread, run()'s, and one more for requests that are `slow`.
 class LoopbackServer {
  public:
-  /// Binds `port` (0: any free one). Error of kind `io` when it is taken.
+  /// Binds `port` (0: any free one). Error of kind `io` if it is taken.
   LoopbackServer(HttpAnswerer answer, std::uint16_t port, SlowRequest slow = {}, LoopbackLimits limits = {})
       : answer_(std::move(answer)), slow_(std::move(slow)), limits_(limits), acceptor_(context_), room_(context_) {
     using boost::asio::ip::tcp;
@@ -72,8 +72,8 @@ class LoopbackServer {
 
   std::string address() const { return fmt::format("http://127.0.0.1:{}", acceptor_.local_endpoint().port()); }
 
-  /// Serves until SIGINT, SIGTERM, SIGHUP (unless that is ignored) or stop(). What `answer` throws ends it and is
-  /// thrown here, after an answer of 500.
+  /// Serves until SIGINT, SIGTERM, SIGHUP (unless that is ignored) or stop(). An exception of `answer` ends it and is
+  /// rethrown here, after the request was answered with status 500.
   void run() {
     boost::asio::signal_set signals(context_, SIGINT, SIGTERM);
     struct sigaction hangup{};
@@ -87,7 +87,7 @@ class LoopbackServer {
     slow_lane_.join();
     if (error_) std::rethrow_exception(error_);
   }
-  /// Any thread.
+  /// May be called from any thread.
   void stop() { context_.stop(); }
 
  private:
@@ -112,7 +112,7 @@ class LoopbackServer {
           continue;
         }
       }
-      // No room, or no descriptor: the next one stays in the system's queue until another has ended.
+      // No room, or no free descriptor: the next connection stays in the system's queue until another one has ended.
       open_.make_room();
       room_.expires_after(std::chrono::milliseconds(100));
       co_await room_.async_wait(token);
@@ -159,7 +159,7 @@ class LoopbackServer {
       connection.proven = more;
       connection.since = Clock::now();
     }
-    // What is closed with bytes unread is reset, and the client may lose its answer.
+    // Reads the rest first: a socket that is closed with unread bytes is reset, and the client may lose its answer.
     stream.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send, error);
     stream.expires_after(std::chrono::seconds(5));
     for (std::size_t left = std::size_t{64} << 20; !error && left > 0;) {
@@ -179,7 +179,7 @@ class LoopbackServer {
     return reply;
   }
 
-  // To what is no request as HTTP has them.
+  // The answer to something that is not a valid HTTP request.
   Response refusal_of(const boost::system::error_code& error) const {
     namespace http = boost::beast::http;
     if (error == http::error::body_limit)
@@ -195,7 +195,7 @@ class LoopbackServer {
   }
   boost::asio::awaitable<Response> handle_apart(const Request& request) { co_return handle(request); }
 
-  /// Why a request is not answered: it may come from a page that a browser of this machine shows.
+  /// Why a request is refused: it may come from a page in a browser on this machine.
   static std::optional<HttpAnswer> refused(const Request& request) {
     namespace http = boost::beast::http;
     static const ServerNames names;
@@ -231,13 +231,13 @@ class LoopbackServer {
   HttpAnswerer answer_;
   SlowRequest slow_;
   LoopbackLimits limits_;
-  detail::OpenConnections open_{&room_};  // before what destroys the connections that are left
+  detail::OpenConnections open_{&room_};  // outlives context_, which destroys the remaining connections
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_;
   boost::asio::steady_timer room_;
   std::mutex error_mutex_;
   std::exception_ptr error_;
-  boost::asio::thread_pool slow_lane_{1};  // last: its thread uses the others
+  boost::asio::thread_pool slow_lane_{1};  // the last member: its thread uses the others
 };
 
 }  // namespace hypertune::inline v0

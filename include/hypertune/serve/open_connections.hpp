@@ -1,4 +1,4 @@
-// OpenConnections: those of a server, of which that which is missed least makes room for the next one.
+// OpenConnections: the open connections of a server. The least needed one can be closed for the next one.
 #pragma once
 
 #include <boost/asio/steady_timer.hpp>
@@ -11,12 +11,12 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Used by the one thread of the server's io_context.
+/// To be used only by the thread of the server's io_context.
 class OpenConnections {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// One in the list of those that are open, for as long as it is served.
+  /// An entry in the list of open connections, for as long as the connection is served.
   struct Connection {
     Connection(OpenConnections& a, boost::beast::tcp_stream& stream)
         : all(a), socket(stream), at(a.open_.insert(a.open_.end(), this)) {}
@@ -28,20 +28,20 @@ class OpenConnections {
     }
     OpenConnections& all;
     boost::beast::tcp_stream& socket;
-    Clock::time_point since = Clock::now();  // of its beginning, or of its last request
-    bool proven = false;                     // it has sent a whole request
+    Clock::time_point since = Clock::now();  // time of its beginning, or of its last request
+    bool proven = false;                     // it has sent a complete request
     bool busy = false;                       // one of its requests is being answered
     bool closed = false;
     std::list<Connection*>::iterator at;
   };
 
-  /// `room` is cancelled whenever one ends.
+  /// `room` is cancelled whenever a connection ends.
   explicit OpenConnections(boost::asio::steady_timer* room) : room_(room) {}
-  void end() { ending_ = true; }  ///< the timer is about to go
+  void end() { ending_ = true; }  ///< the timer is about to be destroyed
   std::size_t size() const { return open_.size(); }
 
-  /// Closes the connection that is missed least: of those that have never sent a request the oldest, else the one that
-  /// has been idle for longest; none that waits for its answer.
+  /// Closes the least needed connection: the oldest one that has never sent a request, else the one that has been idle
+  /// for longest. Connections that wait for an answer are not closed.
   void make_room() {
     Connection* chosen = nullptr;
     for (Connection* each : open_) {

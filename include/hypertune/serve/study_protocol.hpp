@@ -1,4 +1,4 @@
-// Ask/tell as JSON: one request in, one answer out, whatever carries them.
+// Ask/tell as JSON: one request in, one answer out, independent of the transport.
 #pragma once
 
 #include <hypertune/detail/visit.hpp>
@@ -32,7 +32,7 @@ inline json::value to_json(const Params& params) {
   return object;
 }
 
-/// A number; JSON has no NaN and no infinity, so "nan", "inf", "-inf" and null (NaN) are taken too.
+/// A number. JSON has neither NaN nor infinity, so "nan", "inf", "-inf" and null (NaN) are accepted, too.
 inline double number_from(const json::value& value, std::string_view name) {
   if (value.is_number()) return value.to_number<double>();
   if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
@@ -56,7 +56,7 @@ inline TrialId trial_from(const json::object& request) {
   return trial;
 }
 
-/// `objectives`: of a request that takes their values.
+/// `objectives`: given if the request takes their values.
 inline void require_known_keys(const json::object& request, std::initializer_list<std::string_view> known,
                                const std::vector<Objective>& objectives = {}) {
   for (const auto& entry : request) {
@@ -82,8 +82,8 @@ inline std::string names_of(const std::vector<Objective>& objectives) {
   return names;
 }
 
-/// The metrics that a request gives: `value` where there is one objective, or `values`, an array in the objectives'
-/// order or an object by name (with other metrics beside the objectives').
+/// The metrics in a request: `value` if there is one objective, or `values`, an array in the objectives' order or an
+/// object by name (which may contain other metrics, too).
 inline Metrics metrics_from(const json::object& request, const std::vector<Objective>& objectives) {
   const auto* value = request.if_contains("value");
   const auto* values = request.if_contains("values");
@@ -114,7 +114,7 @@ inline Metrics metrics_from(const json::object& request, const std::vector<Objec
   return metrics;
 }
 
-/// A text, a number or a flag.
+/// Texts, numbers and flags by name.
 inline Attributes attributes_from(const json::value& value) {
   const auto* object = value.if_object();
   if (object == nullptr) fail(Errc::input, "'attributes' must be an object of texts, numbers and flags by name");
@@ -139,13 +139,13 @@ inline Attributes attributes_from(const json::value& value) {
   return attributes;
 }
 
-/// JSON has no infinity: the texts that number_from() takes stand for it.
+/// JSON has no infinity and no NaN: they are written as texts that number_from() accepts.
 inline json::value to_json(double number) {
   if (std::isfinite(number)) return number;
   return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
 }
 
-/// The trials that no other beats in every objective, with their values.
+/// The trials that no other trial dominates, with their values.
 inline json::object front_of(const Results& results) {
   json::array front;
   for (const TrialId id : pareto_front(results)) {
@@ -173,9 +173,9 @@ inline json::object parse_request(std::string_view body) {
 
 }  // namespace detail
 
-/// Carries out one request on `study`: POST /ask, /tell, /report, /note; GET /best (of several objectives: the front).
-/// Never throws for what a caller sent: bad input is an answer of 4xx with {"error": "…"} and changes nothing. A
-/// failing disk throws.
+/// Carries out one request on `study`: POST /ask, /tell, /report, /note; GET /best (with several objectives: the
+/// front). Never throws because of a caller's input: bad input is answered with a status of 4xx and {"error": "…"}, and
+/// changes nothing. A failing disk throws.
 inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std::string_view target,
                                std::string_view body) {
   namespace json = boost::json;

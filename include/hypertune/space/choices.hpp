@@ -28,10 +28,10 @@ namespace detail {
 template <class T>
 concept Text = std::convertible_to<const T&, std::string_view>;
 
-/// 0.1f as 0.1 and not as 0.10000000149011612.
+/// The double with the shortest text of x: 0.1f becomes 0.1 and not 0.10000000149011612.
 double shortest_double(float x);
 
-/// A value of one of the four plain types, where T is one.
+/// Converts x to one of the four plain types.
 template <class T>
   requires(std::is_arithmetic_v<T> || Text<T>)
 Value to_value(const T& x) {
@@ -48,14 +48,14 @@ Value to_value(const T& x) {
 }
 inline Value to_value(const Value& x) { return x; }
 
-/// What a list element is kept as: string literals become strings.
+/// The type in which a list element is stored: string literals become strings.
 template <class T>
 using Stored = std::conditional_t<std::same_as<std::decay_t<T>, const char*>, std::string, T>;
 
 }  // namespace detail
 
-/// One of several values of any equality-comparable type. Outside the program an option is its value where that is a
-/// number or a string, else its name, else what fmt prints.
+/// One of several values of any equality-comparable type. Outside the program an option is represented by its name, if
+/// it has one, else by its value if that is a number or a string, else by the text that fmt prints.
 template <class T>
 class Choices {
  public:
@@ -90,7 +90,7 @@ class Choices {
     return at == values_.end() ? inactive : static_cast<double>(at - values_.begin());
   }
 
-  /// The option as the outside sees it.
+  /// The option as represented outside the program.
   Value outside(std::size_t option) const {
     const T value = values_[option];
     if (option < names_.size()) return names_[option];
@@ -108,7 +108,7 @@ class Choices {
     if constexpr (!(std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value> ||
                     fmt::is_formattable<T>::value))
       if (names_.empty()) return "its options are of a type that fmt cannot print: give them names with .names({...})";
-    std::set<std::pair<std::string, bool>> seen;  // text, and whether it is one; 1 and 1.0 are the same number
+    std::set<std::pair<std::string, bool>> seen;  // text, and whether it is a string; 1 and 1.0 are the same number
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const Value value = outside(i);
       if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isfinite(*x))
@@ -144,7 +144,7 @@ Choices<detail::Stored<T>> choice(std::initializer_list<T> values) {
   return choice(std::vector<detail::Stored<T>>(values.begin(), values.end()));
 }
 
-/// One of several values whose order means something: `ordinal<std::string>({"small", "medium", "large"})`.
+/// One of several values in a meaningful order: `ordinal<std::string>({"small", "medium", "large"})`.
 template <class T>
 Choices<T> ordinal(std::vector<T> values) {
   return {"ordinal", DomainKind::ordinal, std::move(values)};
@@ -154,7 +154,7 @@ Choices<detail::Stored<T>> ordinal(std::initializer_list<T> values) {
   return ordinal(std::vector<detail::Stored<T>>(values.begin(), values.end()));
 }
 
-/// One of several numbers, put in ascending order: `discrete({0.1, 0.5, 2.0})`.
+/// One of several numbers, sorted in ascending order: `discrete({0.1, 0.5, 2.0})`.
 template <class T>
   requires std::is_arithmetic_v<T>
 Choices<T> discrete(std::vector<T> numbers) {
@@ -170,8 +170,8 @@ Choices<T> discrete(std::initializer_list<T> numbers) {
 /// true or false.
 inline Choices<bool> boolean() { return {"boolean", DomainKind::categorical, std::vector<bool>{false, true}}; }
 
-/// Several values of which every one is to be tried; several grids make all combinations. Mixes with sampled
-/// dimensions: each combination then gets its own draw of those. Numbers in ascending order are an ordinal dimension.
+/// Several values, each of which is to be tried; several grids form all combinations. Can be mixed with sampled
+/// dimensions: each combination then gets its own sample of those. A grid of ascending numbers is an ordinal dimension.
 template <class T>
 Choices<T> grid(std::vector<T> values) {
   auto kind = DomainKind::categorical;
@@ -192,7 +192,7 @@ Choices<detail::Stored<T>> constant(T value) {
   return {"constant", DomainKind::constant, std::move(values)};
 }
 
-/// A number computed from the parameters drawn before it, and random numbers if it wants any: see derived().
+/// A number computed from the parameters drawn before it and, optionally, from random numbers: see derived().
 template <class F>
 class Derived {
   template <class G>

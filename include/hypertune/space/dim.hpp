@@ -34,7 +34,7 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
   if (info.kind == DomainKind::real || info.kind == DomainKind::integer) {
     if (info.kind == DomainKind::integer && info.quantum == 0) info.quantum = 1;
     const double ratio =
-        (info.upper - info.lower) / info.quantum;  // only a user's own domain is not on its lattice yet
+        (info.upper - info.lower) / info.quantum;  // only a user's own domain may be off its lattice here
     if (info.quantum > 0 && ratio >= 0 && ratio < Lattice::max_count) {
       const Lattice lattice(info.lower, info.upper, info.quantum);
       info.upper = lattice.upper();
@@ -84,7 +84,7 @@ struct Member<std::optional<M>> {
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 
-/// Compile-time check that values of type V can be kept in a member of type M.
+/// Compile-time check that values of type V can be stored in a member of type M.
 template <class V, class M>
 constexpr void check_member() {
   if constexpr (std::same_as<V, bool> || std::same_as<M, bool>)
@@ -101,7 +101,7 @@ constexpr void check_member() {
                   "hypertune: the options are of a type that does not convert to the member's type and back");
 }
 
-/// Whether every whole number of the domain fits the type M; if not, says so in `problem`.
+/// Checks that every whole number of the domain fits the type M; if not, `problem` says so.
 template <class M>
 void check_range(DimensionDraft& draft) {
   if constexpr (std::is_integral_v<M> && !std::same_as<M, bool>) {
@@ -112,7 +112,7 @@ void check_range(DimensionDraft& draft) {
       low = std::numeric_limits<double>::infinity();
       high = -low;
       for (const auto& option : draft.options) {
-        low = std::min(low, number(option));  // NaN, that is a named option, is never the lesser
+        low = std::min(low, number(option));  // NaN (an option that is not a number) is never the smaller one
         high = std::max(high, number(option));
       }
       if (low > high) return;
@@ -136,8 +136,8 @@ class Dim {
   Dim(detail::DimensionDraft draft, Setter set, Getter get)
       : draft_(std::move(draft)), set_(std::move(set)), get_(std::move(get)) {}
 
-  /// The dimension is active only where parameter `parent` is active and has this value. Several conditions must all
-  /// hold. The parent may be declared before or after.
+  /// The dimension is active only if parameter `parent` is active and has this value. If there are several conditions,
+  /// all must hold. The parent may be declared before or after.
   template <class T>
   Dim when(std::string parent, const T& value) const {
     return with({std::move(parent), {condition_value(value)}});
@@ -158,13 +158,13 @@ class Dim {
     return with({.parent = std::move(parent), .values = {}, .range = true, .lower = lower, .upper = upper});
   }
 
-  /// The user believes that the best value of a number (or an ordinal) lies near `value`. `spread` is how far off that
-  /// may be, a standard deviation as a share of the range, of the logarithm's range where the domain is logarithmic:
-  /// 0.1 is confident, 0.25 the default, 0.5 a hint. Or: that `value` is a good one among a choice's options, `spread`
-  /// then being the probability that it is the best (0.75); without it, four times that of any other option. A choice
-  /// may have priors on several options; what they leave is shared by the others. Searchers that know of priors begin
-  /// near them and trust them less as results come in, so that a wrong one costs some trials and no more. On a
-  /// conditional dimension it holds where the dimension is active. Mistakes are reported by the space.
+  /// States that the best value of a number (or an ordinal) is expected near `value`. `spread` is the standard
+  /// deviation of that, as a share of the range (of the logarithm's range if the domain is logarithmic): 0.1 is
+  /// confident, 0.25 the default, 0.5 a hint. For a choice it states that the option `value` is good; `spread` is then
+  /// the probability that it is the best one (0.75), and without it the option gets four times the probability of any
+  /// other. A choice may have priors on several options; the other options share the remaining probability. Searchers
+  /// that support priors begin near them and trust them less as results come in, so that a wrong prior only costs some
+  /// trials. On a conditional dimension it applies while the dimension is active. Mistakes are reported by the space.
   template <class T>
   Dim prior(const T& value, std::optional<double> spread = std::nullopt) const {
     Dim result = *this;
@@ -207,7 +207,7 @@ Dim<Params> dim(std::string_view name, const D& domain) {
   return {detail::make_draft(name, domain), nullptr, nullptr};
 }
 
-/// Says what is missing: a domain.
+/// Exists for its error message: the domain is missing.
 template <class D>
   requires(!Domain<D>)
 Dim<Params> dim(std::string_view, const D&) {
@@ -224,7 +224,7 @@ Dim<Config> dim(std::string_view name, M Config::*, const D& domain) {
 }
 
 /// A dimension that sets a member of the user's struct: `dim("lr", &Config::lr, log_uniform(1e-4, 1e-1))`. The member
-/// may be a std::optional, which is then empty where the dimension is not active.
+/// may be a std::optional, which is empty if the dimension is not active.
 template <class Config, class M, Domain D>
 Dim<Config> dim(std::string_view name, M Config::* member, const D& domain) {
   using V = typename D::value_type;
@@ -237,7 +237,7 @@ Dim<Config> dim(std::string_view name, M Config::* member, const D& domain) {
   };
   auto get = [member, domain](const Config& config) -> double {
     const auto coordinate = [&](const Kept& value) -> double {
-      if constexpr (std::is_integral_v<V> && std::is_floating_point_v<Kept>)  // 2.5 is no whole number, 1e300 no int
+      if constexpr (std::is_integral_v<V> && std::is_floating_point_v<Kept>)  // 2.5 is not whole, 1e300 too large
         if (!(std::fabs(value) < 9e18) || value != std::trunc(value)) return inactive;
       return static_cast<double>(domain.coordinate(static_cast<V>(value)));
     };

@@ -1,4 +1,4 @@
-// Domains: what values one parameter may take, and how likely they are before anything is known.
+// Domains: which values one parameter may take, and how likely they are a priori.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -19,21 +19,21 @@
 
 namespace hypertune::inline v0 {
 
-/// A Domain says what values a parameter may take. Coordinates are what searchers see: a number's own value, or the
-/// index of an option. A minimal model, which a user may write:
+/// A Domain defines which values a parameter may take. Searchers see coordinates: a number's own value, or the index of
+/// an option. A minimal domain, as a user may write one:
 /// ```cpp
 /// struct Angle {  // degrees, all equally likely
 ///   using value_type = double;
 ///   ht::DomainInfo info() const { return {.kind = ht::DomainKind::real, .lower = 0, .upper = 360}; }
 ///   double value(double coordinate) const { return coordinate; }
-///   double coordinate(double value) const { return value; }  // NaN for what is no value of the domain
+///   double coordinate(double value) const { return value; }  // NaN for a value outside the domain
 /// };
 /// ```
 /// It may also have `double from_unit(double u) const` with its inverse `to_unit(coordinate)`, for a prior that
-/// DomainInfo cannot say (both monotone; discrete ones must keep to their coordinates); `std::string problem() const`,
-/// the mistake in its arguments if there is one, which the space reports with the parameter's name; `std::string
-/// text(std::size_t option) const`, how an option is written where its value is no number or string; and `std::string
-/// grammar() const`, how it is written in YAML. All are called from several threads and must not change anything.
+/// DomainInfo cannot express (both monotone; discrete ones must return valid coordinates); `std::string problem()
+/// const`, the mistake in its arguments, if any, which the space reports with the parameter's name; `std::string
+/// text(std::size_t option) const`, the text of an option whose value is neither a number nor a string; and
+/// `std::string grammar() const`, its form in YAML. All are called from several threads and must not change anything.
 template <class D>
 concept Domain = std::copy_constructible<D> && requires(const D& domain, double coordinate) {
   typename D::value_type;
@@ -44,7 +44,7 @@ concept Domain = std::copy_constructible<D> && requires(const D& domain, double 
 
 namespace detail {
 
-/// What numeric domains share: T is double or std::int64_t.
+/// The common part of numeric domains: T is double or std::int64_t.
 template <class T>
 class Number {
  public:
@@ -68,7 +68,7 @@ class Number {
   }
 
  protected:
-  /// Puts the bounds on the lattice and counts its points; notes what does not make sense.
+  /// Puts the bounds on the lattice and counts its points; notes mistakes.
   void normalise() {
     if (!problem_.empty()) return;
     if (std::isnan(info_.lower) || std::isnan(info_.upper)) return note("a bound is NaN: give a number");
@@ -113,7 +113,7 @@ class Number {
   std::string problem_;
 };
 
-/// The bounds of a normal prior in the domain's own units; quantised ones are kept to where cells can be told apart.
+/// Quantised normal priors are limited to this many standard deviations: farther out, cells cannot be told apart.
 inline constexpr double normal_reach = 6;
 
 }  // namespace detail
@@ -133,25 +133,25 @@ class Uniform : public detail::Number<T> {
     this->normalise();
   }
 
-  /// The same with values lower, lower + q, lower + 2q, … only.
+  /// The same with only the values lower, lower + q, lower + 2q, …
   Uniform quantum(double q) const { return Uniform(this->word_, this->info_.lower, upper_, this->info_.log, q); }
 
  private:
   double upper_;  // as given, before it was put on a lattice
 };
 
-/// Numbers round a mean: normal, log_normal.
+/// Numbers around a mean: normal, log_normal.
 class Normal : public detail::Number<double> {
  public:
   Normal(std::string_view word, double mean, double sd, bool log, std::optional<double> quantum = {},
          double lower = -std::numeric_limits<double>::infinity(),
          double upper = std::numeric_limits<double>::infinity());
 
-  /// The same within [lower, upper]; the prior is cut off there, not piled up.
+  /// The same within [lower, upper]; the prior is truncated there and does not pile up at the bounds.
   Normal truncated(double lower, double upper) const {
     return Normal(word_, *info_.mean, *info_.sd, info_.log, quantum_given_, lower, upper);
   }
-  /// The same with multiples of `q` only, within six standard deviations.
+  /// The same with only multiples of `q`, within six standard deviations.
   Normal quantum(double q) const {
     return Normal(word_, *info_.mean, *info_.sd, info_.log, q, lower_given_, upper_given_);
   }
@@ -159,7 +159,7 @@ class Normal : public detail::Number<double> {
   std::string grammar() const;
 
  private:
-  /// Bounds as far as the prior reaches.
+  /// Restricts the bounds to where the prior reaches.
   void restrict();
 
   double lower_given_, upper_given_;
@@ -177,7 +177,7 @@ inline Uniform<double> log_uniform(double lower, double upper) { return {"log_un
 inline Uniform<double> quantized_log(double lower, double upper, double quantum) {
   return log_uniform(lower, upper).quantum(quantum);
 }
-/// Real numbers round `mean`; `.truncated(lower, upper)` bounds them.
+/// Real numbers around `mean`; `.truncated(lower, upper)` bounds them.
 inline Normal normal(double mean, double sd) { return {"normal", mean, sd, false}; }
 inline Normal quantized_normal(double mean, double sd, double quantum) { return normal(mean, sd).quantum(quantum); }
 /// Positive numbers whose (natural) logarithm has this mean and standard deviation.

@@ -1,4 +1,4 @@
-// The values of one configuration as the outside sees them: by name, of four plain types.
+// The values of one configuration outside the program: by name, of four plain types.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -23,7 +23,7 @@
 
 namespace hypertune::inline v0 {
 
-/// What a parameter can be outside the program (YAML, JSON, a command line).
+/// The value of a parameter outside the program (YAML, JSON, a command line).
 using Value = std::variant<bool, std::int64_t, double, std::string>;
 
 /// Shortest text that reads back as the same value; strings are not quoted.
@@ -40,12 +40,12 @@ class Params {
   const Value* find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
 
-  /// The value of a parameter as T (an arithmetic type or std::string). Numbers convert where nothing is lost;
-  /// anything else, or an absent parameter, is an Error of kind `usage` that names the parameter.
+  /// The value of a parameter as T (an arithmetic type or std::string). Numbers are converted if nothing is lost. Any
+  /// other type, or an absent parameter, is an Error of kind `usage` that names the parameter.
   template <class T>
   T get(std::string_view name) const;
 
-  /// As `get`, or `fallback` when the parameter is absent.
+  /// As `get`, but `fallback` if the parameter is absent.
   template <class T>
   T get(std::string_view name, T fallback) const {
     return contains(name) ? get<T>(name) : std::move(fallback);
@@ -69,11 +69,11 @@ class Params {
 
 namespace detail {
 
-/// `value` as a T, if T has it exactly. No conversion is made that has no defined result.
+/// `value` as a T, if T can represent it exactly. Avoids conversions with undefined results.
 template <class T, class V>
 std::optional<T> converted_exactly(V value) {
   static_assert(std::is_same_v<V, std::int64_t> || std::is_same_v<V, double>);
-  // The least power of two that an integer type does not have; in a double it is exact.
+  // The smallest power of two that the integer type cannot represent; a double represents it exactly.
   [[maybe_unused]] const auto end = [](int digits) { return std::ldexp(1.0, digits); };
   if constexpr (std::is_integral_v<T> && std::is_integral_v<V>) {
     const bool low =

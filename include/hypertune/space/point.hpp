@@ -7,7 +7,7 @@
 namespace hypertune::inline v0 {
 
 /// One configuration as coordinates, one per dimension of the space: a numeric parameter's own value, the index of a
-/// choice's option, NaN where a conditional dimension is not active.
+/// choice's option, or NaN if a conditional dimension is not active.
 using Point = std::vector<double>;
 
 inline constexpr double inactive = std::numeric_limits<double>::quiet_NaN();

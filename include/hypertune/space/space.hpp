@@ -1,4 +1,4 @@
-// Space: a search space tied to the user's own configuration struct, or to Params.
+// Space: a search space with the user's own configuration struct, or with Params.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -18,9 +18,9 @@
 
 namespace hypertune::inline v0 {
 
-/// What may vary, and how it becomes a Config. An immutable value, cheap to copy and safe to use from several threads
-/// as long as the user's own predicates and callables are. Every mistake in it is an Error of kind `space` at
-/// construction that names the parameter.
+/// What may vary, and how it becomes a Config. An immutable value, cheap to copy, and thread-safe as long as the user's
+/// own predicates and callables are. Every mistake in it is an Error of kind `space` at construction that names the
+/// parameter.
 template <class Config = Params>
 class Space {
  public:
@@ -51,7 +51,7 @@ class Space {
                                return holds(config_of(*parts, m, point));
                              }});
     if (!constraints.empty()) {
-      // The parts keep rules, not the constraints made of them, so that nothing owns itself.
+      // The parts contain the rules, not the constraints: these own the parts, and there must be no cycle.
       detail::add_constraints(*model, std::move(constraints));
     }
     parts_ = std::move(parts);
@@ -65,7 +65,7 @@ class Space {
   /// The configuration of a point. Members that no active dimension sets keep their default.
   Config config(const Point& point) const { return config_of(*parts_, space_->model(), point); }
 
-  /// The point of a configuration; Error of kind `space` naming the parameter whose value lies outside its domain.
+  /// The point of a configuration; Error of kind `space` that names the parameter if its value lies outside its domain.
   Point point(const Config& config) const {
     if constexpr (dynamic) {
       return space_->point(config);
@@ -89,7 +89,7 @@ class Space {
     }
   }
 
-  /// The space in which `holds(config)` is true as well; `name` is for messages. A predicate over Params must ask
+  /// The space in which `holds(config)` must be true as well; `name` is for messages. A predicate over Params must ask
   /// contains() before it reads a conditional parameter. It must be safe to call from several threads.
   template <std::predicate<const Config&> F>
   Space constraint(std::string name, F holds) const {
@@ -98,7 +98,7 @@ class Space {
     return Space(parts_->dims, std::move(rules));
   }
 
-  /// The smaller space in which a parameter has one value. Dimensions whose conditions can no longer hold go.
+  /// The smaller space in which a parameter has one value. Dimensions whose conditions can no longer hold are removed.
   template <class T>
   Space fix(std::string_view name, const T& value) const {
     const auto d = space_->index_of(name);
@@ -128,7 +128,7 @@ class Space {
  private:
   struct Parts {
     std::vector<Dim<Config>> dims;  // as declared
-    std::vector<std::size_t> at;    // where in them each dimension of the SearchSpace is
+    std::vector<std::size_t> at;    // index in dims of each dimension of the SearchSpace
     std::vector<Rule> rules;
   };
 
@@ -184,7 +184,7 @@ struct Nested {
 
 namespace detail {
 
-/// The draft with its name and those of its parents prefixed.
+/// The draft with `prefix` before its name and those of its parents.
 DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft);
 
 }  // namespace detail

@@ -38,7 +38,7 @@ enum class Presence : std::uint8_t {
   there,
   away,     ///< not now; HostGained tells when
   unknown,  ///< not now either, and its resources are not known yet
-  coming,   ///< not now, but it has been requested: if decisions are made in order, it counts from the start
+  coming,   ///< not now, but it has been requested: with Options::ordered it counts from the start
 };
 
 /// A machine that can run trials.

@@ -1,4 +1,4 @@
-// Secret: what proves that a peer belongs to the experiment. It comes from a file or a descriptor, never from argv.
+// Secret: proves that a peer belongs to the experiment. It is read from a file or a descriptor, never from argv.
 #pragma once
 
 #include <filesystem>
@@ -7,10 +7,10 @@
 
 namespace hypertune::inline v0 {
 
-/// A bearer token. Nothing prints it; its memory is wiped. Needs hypertune::transfer.
+/// A bearer token. It is never printed, and its memory is wiped. Needs hypertune::transfer.
 class Secret {
  public:
-  /// None: empty() is true.
+  /// No token: empty() is true.
   Secret() = default;
   /// Error of kind `usage` unless it has 16 to 1,024 visible ASCII characters.
   explicit Secret(std::string text);
@@ -24,13 +24,13 @@ class Secret {
   static Secret generate();
   /// The first line of a file. Error of kind `usage` if others than its owner may read it, `io` if it cannot be read.
   static Secret from_file(const std::filesystem::path& path);
-  /// What can be read from a descriptor (a pipe, a memfd) up to its end or the first line's; the descriptor stays open.
+  /// Reads from a descriptor (a pipe, a memfd) up to its end or the end of the first line; the descriptor stays open.
   static Secret from_descriptor(int descriptor);
-  /// Into a new file that only its owner can read. Error of kind `io`, also if there is one.
+  /// Writes a new file that only its owner can read. Error of kind `io`, also if the file exists.
   void write_file(const std::filesystem::path& path) const;
 
   bool empty() const { return text_.empty(); }
-  /// In a time that says nothing of where they differ.
+  /// Compares in a time that does not reveal where the texts differ.
   bool matches(std::string_view other) const;
   /// The token itself: for a header or a pipe, never for a log.
   const std::string& reveal() const { return text_; }

@@ -1,4 +1,4 @@
-// CheckpointServer: gives an experiment's checkpoints to other nodes, over HTTP.
+// CheckpointServer: serves an experiment's checkpoints to other nodes over HTTP.
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
@@ -18,27 +18,27 @@
 
 namespace hypertune::inline v0 {
 
-/// No address: peers come by CheckpointServer::serve() alone.
+/// No address: connections come only from CheckpointServer::serve().
 struct Unlistened {};
 
 struct CheckpointServerOptions {
-  std::vector<LocalCheckpointStore> stores;  ///< of one experiment; the first that has a checkpoint gives it
-  /// A unix socket is made for its owner alone. An address beyond loopback is refused without a token.
+  std::vector<LocalCheckpointStore> stores;  ///< of one experiment; the first that has a checkpoint serves it
+  /// Only its owner can use a unix socket. An address beyond loopback is refused without a token.
   std::variant<UnixSocket, Tcp, Unlistened> listen = Tcp{};
   Secret token = {};                              ///< what peers must show; empty: none
   std::optional<TlsIdentity> tls = {};            ///< nullopt: no TLS
-  std::uint64_t rate_limit = 0;                   ///< bytes per second, of all connections together; 0: none
-  std::shared_ptr<TokenBucket> shared_rate = {};  ///< instead: a limit for several servers, and what else, together
-  bool compress = true;                           ///< by zstd, where a sample says that it saves time on this link
-  int max_connections = 512;                      ///< more are turned away
-  int max_strangers = 64;  ///< of these, how many may not have shown a valid request yet; the oldest gives way
+  std::uint64_t rate_limit = 0;                   ///< bytes per second, for all connections together; 0: no limit
+  std::shared_ptr<TokenBucket> shared_rate = {};  ///< instead: a limit shared with other servers and transfers
+  bool compress = true;                           ///< by zstd, if a sample shows that it saves time on this link
+  int max_connections = 512;                      ///< further ones are refused
+  int max_strangers = 64;  ///< of these, those that may not have sent a valid request yet; the oldest is closed
   std::chrono::milliseconds request_timeout{10'000};  ///< for a whole request (and the TLS handshake) to arrive
   std::chrono::milliseconds idle_timeout{120'000};    ///< between two requests
-  std::chrono::milliseconds stall_timeout{30'000};    ///< for a peer that takes nothing of an answer
-  std::chrono::milliseconds stop_grace{2'000};        ///< for answers under way when it is stopped
+  std::chrono::milliseconds stall_timeout{30'000};    ///< for a peer that accepts nothing of an answer
+  std::chrono::milliseconds stop_grace{2'000};        ///< for running answers when the server is stopped
 };
 
-/// Read-only; works on threads of its own from the constructor on. Members are thread-safe. Needs hypertune::transfer.
+/// Read-only. Runs its own threads from its construction on. Members are thread-safe. Needs hypertune::transfer.
 ///
 ///     ht::CheckpointServer server({.stores = {store}, .listen = ht::UnixSocket{path}, .token = token});
 ///     ht::Endpoint where = server.endpoint();   // for fetch_checkpoint() on another node, with the same token
@@ -48,33 +48,32 @@ class CheckpointServer {
     std::uint64_t connections = 0;  ///< accepted so far
     std::uint64_t open = 0;         ///< now
     std::uint64_t requests = 0;     ///< answered
-    std::uint64_t refused = 0;      ///< answered with an error, or cut off for what they sent
-    std::uint64_t bytes_sent = 0;   ///< of content, as they went over the wire
+    std::uint64_t refused = 0;      ///< answered with an error, or disconnected because of what they sent
+    std::uint64_t bytes_sent = 0;   ///< of content, as sent over the wire
   };
 
-  /// Listens. Error of kind `usage` (options that cannot be) or `io` (the address is taken or refused).
+  /// Listens. Error of kind `usage` (invalid options) or `io` (the address is taken or refused).
   explicit CheckpointServer(CheckpointServerOptions options);
   CheckpointServer(const CheckpointServer&) = delete;
   CheckpointServer& operator=(const CheckpointServer&) = delete;
   ~CheckpointServer();  ///< stop()
 
-  /// Serves whoever is at the other end of a connected stream socket, which it owns from here on, as if they had
-  /// connected by themselves.
+  /// Serves the peer at the other end of a connected stream socket as if it had connected by itself. The server then
+  /// owns the socket.
   void serve(int socket);
 
-  /// Where it listens (Unlistened: nowhere), with the port that was chosen, the certificate's fingerprint and the
-  /// token.
+  /// Where it listens (Unlistened: nowhere), with the actual port, the certificate's fingerprint and the token.
   const Endpoint& endpoint() const;
 
   void set_rate_limit(std::uint64_t bytes_per_second);
 
-  /// Has a checkpoint's chunks computed ahead, so that the first peer that has an earlier one need not wait. Returns at
-  /// once; no error if it is gone.
+  /// Has a checkpoint's chunks computed in advance, so that the first peer that has an earlier checkpoint need not
+  /// wait. Returns at once; no error if the checkpoint is gone.
   void prepare(const CheckpointInfo& info);
 
   Counters counters() const;
 
-  /// Takes no more requests, gives answers under way their grace, then cuts them off. Idempotent.
+  /// Accepts no more requests, gives running answers their grace time, then cuts them off. Idempotent.
   void stop();
 
  private:

@@ -1,4 +1,4 @@
-// TlsIdentity: a certificate of an experiment's own, which its peers know by its fingerprint.
+// TlsIdentity: a certificate for one experiment, which its peers recognize by the fingerprint.
 #pragma once
 
 #include <filesystem>
@@ -7,18 +7,18 @@
 
 namespace hypertune::inline v0 {
 
-/// A certificate and its key (ECDSA P-256). There is no authority: peers pin the fingerprint, which the driver hands
-/// out over a channel that is trusted already. Needs hypertune::transfer.
+/// A certificate and its key (ECDSA P-256). There is no authority: peers pin the fingerprint, which the driver
+/// distributes over a channel that is already trusted. Needs hypertune::transfer.
 struct TlsIdentity {
   std::string certificate;  ///< PEM
   std::string private_key;  ///< PEM; a secret
 
-  /// A new one, valid from a day ago (clocks differ) for `days`.
+  /// A new one, valid from one day ago (because clocks differ) for `days`.
   static TlsIdentity generate(std::string_view experiment, int days = 365);
-  /// Both in one file. Error of kind `usage` if others than its owner may read it, `io` or `input` if it is no such
-  /// file.
+  /// Reads both from one file. Error of kind `usage` if others than its owner may read it, `io` or `input` if it is not
+  /// such a file.
   static TlsIdentity from_file(const std::filesystem::path& path);
-  /// Into a new file that only its owner can read.
+  /// Writes a new file that only its owner can read.
   void write_file(const std::filesystem::path& path) const;
   /// SHA-256 of the certificate: 64 hexadecimal digits.
   std::string fingerprint() const;

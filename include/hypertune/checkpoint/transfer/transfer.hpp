@@ -1,4 +1,4 @@
-// Checkpoints between nodes: all of it. Not part of <hypertune/hypertune.hpp>; link hypertune::transfer.
+// Transfer of checkpoints between nodes: all headers. Not part of <hypertune/hypertune.hpp>; link hypertune::transfer.
 #pragma once
 
 #include <hypertune/checkpoint/transfer/endpoint.hpp>

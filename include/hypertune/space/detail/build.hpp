@@ -1,4 +1,4 @@
-// From dimensions as declared to a sound model: every mistake is found here and named.
+// From declared dimensions to a valid model: every mistake is found here and reported.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -20,7 +20,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A mistake in one dimension; readers of files look its place up by the name.
+/// A mistake in one dimension. Readers of files find its position by the name.
 class DimensionError : public Error {
  public:
   DimensionError(std::string_view dimension, const std::string& what)
@@ -36,33 +36,33 @@ template <class... Args>
   throw DimensionError(name, detail::format(format, std::forward<Args>(args)...));
 }
 
-/// Ends with an Error if a parameter cannot have this name.
+/// Throws if a parameter cannot have this name.
 void check_name(std::string_view name);
 
-/// Ends with an Error if the DomainInfo, which may come from a user's own domain, is not sound.
+/// Throws if the DomainInfo, which may come from a user's own domain, is invalid.
 void check_domain(const DimensionDraft& d);
 
 /// The dimensions in an order in which parents come first, and otherwise as declared. A derived dimension also comes
-/// after those declared before it, where no condition forbids that.
+/// after those declared before it, unless a condition prevents that.
 std::vector<std::size_t> drawing_order(const std::vector<Dimension>& dimensions);
 
-/// The condition on the parent's coordinates; an Error if the parent can never meet it.
+/// The condition in the parent's coordinates; throws if the parent can never meet it.
 Condition resolve(const std::string& name, const ConditionDraft& draft, std::size_t index,
                   const DimensionDraft& parent);
 
-/// Two conditions on the same parent become one, so that a space is written in one way only.
+/// Combines two conditions on the same parent into one, so that every space has only one written form.
 void merge(const std::string& name, std::vector<Condition>& all, Condition next, const DimensionDraft& parent);
 
-/// The coordinate as the dimension has it, NaN if it has none that is near. As a member of the user's struct may be a
-/// float, near is within a float's precision.
+/// The coordinate of the dimension at x; NaN if none is near. A member of the user's struct may be a float, so near
+/// means within a float's precision.
 double accept(const Dimension& dimension, double x);
 
-/// The user's beliefs about a dimension as a density; an Error where they do not make sense.
+/// The user's priors on a dimension as a density; throws if they are invalid.
 UserPrior resolve_prior(const Dimension& dimension);
 
 void add_constraints(SpaceModel& model, std::vector<Constraint> constraints);
 
-/// The model of these dimensions, not yet shared with anybody.
+/// The model of these dimensions, which is not shared yet.
 std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts);
 
 }  // namespace hypertune::inline v0::detail

@@ -1,4 +1,4 @@
-// How a dimension is written: one line of YAML that reads back as the same dimension.
+// How a dimension is written: one line of YAML from which the same dimension can be read.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A number in bounds and quanta: shortest decimals, .inf for an infinite one.
+/// A number in bounds and quanta: shortest decimals, .inf if it is infinite.
 inline std::string number_text(double x) {
   if (std::isinf(x)) return x > 0 ? ".inf" : "-.inf";
   return detail::format("{}", x + 0.0);  // -0 is written 0
@@ -22,15 +22,15 @@ inline std::string number_text(double x) {
 /// A string in double quotes.
 std::string quoted(std::string_view text);
 
-/// A string as a plain scalar where YAML would read it back as that string, else in quotes.
+/// A string as a plain scalar if YAML reads that back as the same string, else in quotes.
 std::string scalar_text(std::string_view text);
 
-/// A value such that its type is read back too: 1.0 stays a real number, "1" a string.
+/// A value written so that its type is preserved: 1.0 stays a real number, "1" a string.
 std::string value_text(const Value& value);
 
 std::string list_text(const std::vector<Value>& values);
 
-/// ", prior: …" where the user has one.
+/// ", prior: …" if the user has given one.
 std::string prior_text(const Dimension& dimension);
 
 std::string describe(const Dimension& dimension, const SpaceModel& model);

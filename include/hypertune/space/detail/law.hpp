@@ -1,4 +1,4 @@
-// The map between a domain's coordinates and the unit interval: its prior's quantiles.
+// Law: maps between a domain's coordinates and the unit interval, by the quantiles of its prior.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -13,20 +13,20 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The prior of one domain. Built from a sound DomainInfo (see check() in model.hpp) and immutable.
+/// The prior of one domain. Built from a valid DomainInfo (see check_domain() in build.hpp) and immutable.
 class Law {
  public:
   Law() = default;
 
   explicit Law(const DomainInfo& info);
 
-  /// The quantile of u (anything outside [0, 1] counts as the nearer end, NaN as 0).
+  /// The coordinate at quantile u (u outside [0, 1] counts as the nearer end, NaN as 0).
   double from_unit(double u) const;
 
   /// The inverse; a discrete coordinate maps to the middle of its cell.
   double to_unit(double x) const;
 
-  /// The quantiles that all map to the coordinate x: its cell, or one point where the domain is continuous.
+  /// The quantiles that map to the coordinate x: its cell, or a single point if the domain is continuous.
   std::pair<double, double> cell(double x) const;
 
   /// The coordinate of the domain nearest to x.

@@ -1,4 +1,4 @@
-// What a SearchSpace is made of: dimensions in the order in which they can be drawn, and constraints.
+// The model of a SearchSpace: dimensions in an order in which they can be drawn, and constraints.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -25,10 +25,10 @@ namespace hypertune::inline v0::detail {
 
 struct SpaceModel;
 
-/// How a numeric coordinate looks from outside.
+/// The type that a numeric coordinate has outside the program.
 enum class ValueType : std::uint8_t { real, integer, boolean };
 
-/// A condition as written: on a parameter by name, whose value is one of `values` or lies in [lower, upper].
+/// A condition as written: the value of the parameter `parent` is one of `values`, or lies in [lower, upper].
 struct ConditionDraft {
   std::string parent;
   std::vector<Value> values;
@@ -36,20 +36,20 @@ struct ConditionDraft {
   double lower = 0, upper = 0;
 };
 
-/// The same on coordinates.
+/// The same in coordinates.
 struct Condition {
   std::size_t parent = 0;
   std::vector<double> values;  // ascending; used unless `range`
   bool range = false;
   double lower = 0, upper = 0;
 
-  bool holds(double coordinate) const {  // false for NaN, that is under an inactive parent
+  bool holds(double coordinate) const {  // false for NaN, that is, if the parent is inactive
     if (range) return coordinate >= lower && coordinate <= upper;
     return std::find(values.begin(), values.end(), coordinate) != values.end();
   }
 };
 
-/// A belief as written: this value is good. `amount` is the spread of a number, the probability of an option.
+/// A prior as written: this value is good. `amount` is the spread for a number, the probability for an option.
 struct PriorDraft {
   Value value;
   std::optional<double> amount;
@@ -62,12 +62,12 @@ struct DimensionDraft {
   std::vector<Value> options;  // by coordinate, for ordinal, categorical and constant
   ValueType type = ValueType::real;
   std::string grammar;  // "log_uniform: [0.0001, 0.1]"
-  std::string problem;  // what is wrong with the domain, empty if nothing
+  std::string problem;  // the mistake in the domain; empty if there is none
   std::vector<ConditionDraft> conditions;
   std::vector<PriorDraft> beliefs;
-  std::function<double(double)> from_unit, to_unit;   // of a domain with a prior of its own
+  std::function<double(double)> from_unit, to_unit;   // for a domain with its own prior
   std::function<double(const Params&, Rng&)> derive;  // sees the parameters drawn before it …
-  std::string scope;  // … of the nested space it comes from, "opt.", by their names there
+  std::string scope;  // … of the nested space with this prefix ("opt."), without the prefix
 };
 
 struct Dimension : DimensionDraft {
@@ -78,7 +78,7 @@ struct Dimension : DimensionDraft {
   bool has_options() const { return !options.empty(); }
   double quantile(double u) const { return from_unit ? law.snap(from_unit(u)) : law.from_unit(u); }
   double probability(double x) const { return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : law.to_unit(x); }
-  /// The quantiles that map to x. A domain with a map of its own does not say how far they reach.
+  /// The quantiles that map to x. A domain with its own map does not tell how far they reach: this is a single point.
   std::pair<double, double> cell(double x) const;
 };
 
@@ -87,7 +87,7 @@ struct Constraint {
   std::function<bool(const SpaceModel&, const Point&)> holds;
 };
 
-/// Dimensions are kept parents first, so that a condition only looks back; `declared` is the user's order.
+/// Dimensions are stored parents first, so that conditions refer only to earlier ones; `declared` is the user's order.
 struct SpaceModel {
   std::vector<Dimension> dimensions;
   std::vector<std::size_t> declared;
@@ -99,9 +99,9 @@ struct SpaceModel {
   bool active(std::size_t d, const Point& point) const;
   std::optional<std::size_t> find(std::string_view name) const;
   Value value(std::size_t d, double coordinate) const;
-  /// The coordinate of a value from outside, or an Error that names the dimension.
+  /// The coordinate of a value from outside the program; an Error that names the dimension if there is none.
   double coordinate(std::size_t d, const Value& value) const;
-  /// The active parameters; with a scope, only those whose names begin with it, without it.
+  /// The active parameters; with a scope, only those whose names begin with it, without that prefix.
   Params params(const Point& point, std::string_view scope = {}) const;
   /// The coordinate at the quantile u. Coordinates of `point` that are not drawn yet must be NaN.
   double draw(std::size_t d, double u, const Point& point, Rng& rng) const;
@@ -114,13 +114,13 @@ std::vector<std::string_view> names_of(const Dimensions& dimensions) {
   return names;
 }
 
-/// The number a value stands for, or NaN.
+/// The number that a value represents, or NaN.
 double number(const Value& value);
 
-/// Whether two values from outside mean the same; 1 and 1.0 do.
+/// Whether two values from outside the program are equal; 1 and 1.0 are.
 bool same_value(const Value& a, const Value& b);
 
-/// The coordinate of `value` in a dimension, or NaN where it is none. `why` then says what would be.
+/// The coordinate of `value` in a dimension, or NaN if there is none. `why` then says which values are possible.
 double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why);
 
 }  // namespace hypertune::inline v0::detail

@@ -45,7 +45,7 @@ Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
   for (int i = 0; i < tries; ++i) {
     std::fill(point.begin(), point.end(), inactive);
     for (std::size_t d = 0; d < point.size(); ++d) {
-      const double u = uniform01(rng);  // drawn even where inactive, so that the others do not depend on it
+      const double u = uniform01(rng);  // drawn even if inactive, so that the others do not depend on it
       point[d] = active(d, point) ? model_->draw(d, quantile(d, u), point, rng) : inactive;
     }
     const auto& constraints = model_->constraints;
@@ -117,7 +117,7 @@ HYPERTUNE_INLINE std::optional<std::string> SearchSpace::violated(const Point& p
 
 HYPERTUNE_INLINE std::uint64_t SearchSpace::grid_size() const {
   std::uint64_t size = 1;
-  for (const std::size_t d : model_->grid) size *= model_->dimensions[d].info.options;  // bounded by build_model()
+  for (const std::size_t d : model_->grid) size *= model_->dimensions[d].info.options;  // limited by build_model()
   return size;
 }
 

@@ -1,4 +1,4 @@
-// What the user believes about where the best value of one parameter lies.
+// UserPrior: where the user expects the best value of one parameter.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -14,12 +14,12 @@
 
 namespace hypertune::inline v0::detail {
 
-/// A density over the quantiles [0, 1] of a domain, relative to uniform: a normal cut off at the ends, round the value
+/// A density over the quantiles [0, 1] of a domain, relative to the uniform one: a truncated normal around the value
 /// believed to be good, or a probability for each option. Empty: no belief, uniform.
 class UserPrior {
  public:
   UserPrior() = default;
-  /// Round the quantile `center`; `spread` is the standard deviation before it is cut off.
+  /// Around the quantile `center`; `spread` is the standard deviation before truncation.
   UserPrior(double center, double spread)
       : center_(center),
         spread_(spread),
@@ -29,13 +29,13 @@ class UserPrior {
   explicit UserPrior(std::vector<double> weights) : weights_(std::move(weights)) {}
 
   bool empty() const { return spread_ == 0 && weights_.empty(); }
-  /// The quantile believed best.
+  /// The quantile believed to be the best.
   double center() const;
 
-  /// The logarithm of the mean density over the quantiles from `low` to `high`, which may be the same.
+  /// The logarithm of the mean density over the quantiles from `low` to `high`, which may be equal.
   double log_density(double low, double high) const;
 
-  /// The quantile of the prior's own probability u, in [0, 1].
+  /// The quantile of the domain at the probability u of this prior, in [0, 1].
   double quantile(double u) const;
 
  private:

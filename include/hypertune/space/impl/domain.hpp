@@ -30,7 +30,7 @@ HYPERTUNE_INLINE void Normal::restrict() {
   const double mean = *info_.mean;
   const double sd = *info_.sd;
   if (!problem_.empty() || !(sd > 0) || !std::isfinite(sd) || !std::isfinite(mean) || !(info_.lower <= info_.upper))
-    return;  // normalise() says what is wrong
+    return;  // normalise() reports the mistake
   if (log && info_.upper <= 0) return note("the upper bound of log_normal is {}: it must be above zero", info_.upper);
   if (log) info_.lower = std::max(info_.lower, 0.0);
   const auto map = [&](double x) { return log ? std::log(x) : x; };

@@ -1,4 +1,4 @@
-// The values of one configuration as the outside sees them: definitions.
+// The values of one configuration outside the program: definitions.
 #pragma once
 
 #include <hypertune/space/params.hpp>

@@ -1,4 +1,4 @@
-// Wire: a connected socket, with TLS or without, each of whose waits has an end.
+// Wire: a connected socket, with or without TLS, with a time limit for every wait.
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
@@ -21,9 +21,9 @@ namespace hypertune::inline v0::detail {
 
 using SslContext = OpensslOwner<SSL_CTX, SSL_CTX_free>;
 
-/// Owns a connected, non-blocking socket. Used by one thread at a time; shut_down() by any. A wait ends with
-/// `timed_out` at the deadline and with `operation_aborted` as soon as the descriptor `cancel` can be read. Meets
-/// Beast's SyncStream. Threads that use it must not die of SIGPIPE: see NoSigpipe.
+/// Owns a connected, non-blocking socket. To be used by one thread at a time. A wait ends with `timed_out` at the
+/// deadline and with `operation_aborted` as soon as the descriptor `cancel` can be read. Meets Beast's SyncStream.
+/// Threads that use it must not die of SIGPIPE: see NoSigpipe.
 class Wire {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,12 +32,13 @@ class Wire {
   Wire() = default;
   Wire(Descriptor socket, int cancel) : socket_(std::move(socket)), cancel_(cancel) {}
 
-  /// For all that follows together.
+  /// Sets one deadline for all following operations together.
   void set_deadline(Clock::time_point deadline) {
     deadline_ = deadline;
     stall_ = {};
   }
-  /// For a transfer: a deadline that moves on as long as at least 4 KiB go in `stall`; never past `last`.
+  /// Sets a deadline for a transfer. It moves on as long as at least 4 KiB are transferred in `stall`, never past
+  /// `last`.
   void set_stall(Clock::duration stall, Clock::time_point last = Clock::time_point::max()) {
     stall_ = stall;
     last_ = last;
@@ -45,26 +46,27 @@ class Wire {
     deadline_ = std::min(Clock::now() + stall, last);
   }
   void set_cancel(int descriptor) { cancel_ = descriptor; }
-  /// Whether what write_some() sends waits for what follows it at once.
+  /// Whether data of write_some() may be held back, because more follows at once.
   void set_corked(bool corked) { corked_ = corked; }
 
-  /// The TLS handshake, as the server (`server`) or as a client that takes only the certificate with this fingerprint.
+  /// The TLS handshake, as the server (`server`) or as a client that accepts only the certificate with this
+  /// fingerprint.
   void start_tls(SSL_CTX* context, bool server, const std::string& fingerprint, ErrorCode& error);
   bool encrypted() const { return ssl_ != nullptr; }
 
-  /// At least one byte, or an error (`eof` at the end).
+  /// Receives at least one byte; an error otherwise (`eof` at the end).
   std::size_t receive(char* data, std::size_t size, ErrorCode& error);
-  /// All, or an error. `more`: something follows at once, so that small parts share a packet.
+  /// Sends all of it, or returns an error. `more`: more data follows at once, so that small parts share a packet.
   void send_all(const char* data, std::size_t size, bool more, ErrorCode& error);
-  /// From a file to a wire without TLS: up to `size` bytes, as many as went at once; 0 at the file's end.
+  /// Sends from a file, without TLS: up to `size` bytes, as many as are accepted at once. Returns 0 at the file's end.
   std::size_t send_file(int file, off_t& offset, std::size_t size, ErrorCode& error);
 
-  /// Until something can be read (or is buffered by TLS already).
+  /// Waits until something can be read (or TLS has already buffered it).
   void wait_readable(ErrorCode& error);
-  /// Until `when`, for a rate's sake: not past the deadline.
+  /// Waits until `when`, to limit a rate; not past the deadline.
   void wait_until(Clock::time_point when, ErrorCode& error);
 
-  /// How long receive() has waited for the peer, in all.
+  /// The total time that receive() has waited for the peer.
   Clock::duration waited() const { return waited_; }
   int descriptor() const { return socket_.get(); }
   explicit operator bool() const { return static_cast<bool>(socket_); }
@@ -89,7 +91,7 @@ class Wire {
   template <class Buffers>
   std::size_t write_some(const Buffers& buffers, ErrorCode& error) {
     error = {};
-    char together[2048];  // a header comes in many small parts: they go as one
+    char together[2048];  // a header consists of many small parts: send them together
     const std::size_t n = boost::asio::buffer_copy(boost::asio::buffer(together), buffers);
     return n == 0 ? 0 : send(together, n, corked_, error);
   }
@@ -105,7 +107,7 @@ class Wire {
   std::size_t send(const char* data, std::size_t size, bool more, ErrorCode& error);
   void wait(short events, ErrorCode& error);
   std::size_t went(std::size_t bytes);
-  bool should_retry(int result, ErrorCode& error);  // of an SSL call: true if it is to be tried again
+  bool should_retry(int result, ErrorCode& error);  // after an SSL call: true if it must be tried again
 
   Descriptor socket_;
   OpensslOwner<SSL, SSL_free> ssl_;
@@ -114,11 +116,11 @@ class Wire {
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point last_ = Clock::time_point::max();
   Clock::duration stall_{};
-  std::size_t lately_ = 0;  // bytes since the deadline moved on
+  std::size_t lately_ = 0;  // bytes since the deadline was last moved
   Clock::duration waited_{};
 };
 
-/// Something that poll() can wait for.
+/// A flag that poll() can wait for.
 class Alarm {
  public:
   Alarm();

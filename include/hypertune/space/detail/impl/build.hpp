@@ -1,4 +1,4 @@
-// From dimensions as declared to a sound model: definitions.
+// From declared dimensions to a valid model: definitions.
 #pragma once
 
 #include <hypertune/space/detail/build.hpp>
@@ -101,7 +101,7 @@ HYPERTUNE_INLINE Condition resolve(const std::string& name, const ConditionDraft
   if (!(draft.lower <= draft.upper))
     fail_dimension(name, "its condition on '{}' has the range [{}, {}]: the first number must not be above the second",
                    parent.name, draft.lower, draft.upper);
-  if (!parent.options.empty()) {  // a range over options is the set of those that are numbers in it
+  if (!parent.options.empty()) {  // a range over options selects those that are numbers in it
     for (std::size_t i = 0; i < parent.options.size(); ++i) {
       const double x = number(parent.options[i]);
       if (x >= draft.lower && x <= draft.upper) condition.values.push_back(static_cast<double>(i));
@@ -176,7 +176,7 @@ HYPERTUNE_INLINE UserPrior resolve_prior(const Dimension& dimension) {
                      least, most);
     return {dimension.probability(coordinate(beliefs[0].value)), spread};
   }
-  constexpr double favour = 4;  // over each other option, where no probability is given
+  constexpr double favour = 4;  // compared with each other option, if no probability is given
   std::vector<double> weights(info.options, 1.0);
   std::vector<bool> given(info.options, false);
   double total = 0;

@@ -23,7 +23,7 @@ HYPERTUNE_INLINE Law::Law(const DomainInfo& info) : lower_(info.lower), upper_(i
   if (quantised_) {
     low -= info.quantum / 2;
     high += info.quantum / 2;
-    // In the logarithm the first cell must not reach down to zero: there it mirrors its upper half.
+    // On a logarithmic scale the first cell must not reach down to zero: its lower half mirrors its upper half.
     if (log_ && lower_ < info.quantum) low = lower_ * lower_ / (lower_ + info.quantum / 2);
   }
   if (info.mean) {
@@ -91,7 +91,7 @@ HYPERTUNE_INLINE double Law::cumulative(double x) const {
     u = (normal_cdf(mirrored_ ? -z : z) - first_) / (last_ - first_);
     if (mirrored_) u = 1 - u;
   } else if (last_ > first_) {
-    u = (map(x) / 2 - first_ / 2) / (last_ / 2 - first_ / 2);  // halves: the width may overflow
+    u = (map(x) / 2 - first_ / 2) / (last_ / 2 - first_ / 2);  // halves, because the width may overflow
   } else {
     u = 0.5;
   }

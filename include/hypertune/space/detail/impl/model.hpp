@@ -1,4 +1,4 @@
-// What a SearchSpace is made of: definitions.
+// The model of a SearchSpace: definitions.
 #pragma once
 
 #include <hypertune/space/detail/model.hpp>
@@ -42,7 +42,7 @@ HYPERTUNE_INLINE double number(const Value& value) {
 HYPERTUNE_INLINE bool same_value(const Value& a, const Value& b) {
   if (a == b) return true;
   if (a.index() == b.index()) return false;
-  return number(a) == number(b);  // NaN, and so false, unless both are numbers
+  return number(a) == number(b);  // NaN is unequal to everything, so this is false unless both are numbers
 }
 
 HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why) {
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE Value SpaceModel::value(std::size_t d, double coordinate) const
   }
   const double snapped = dimension.law.snap(coordinate);
   switch (dimension.type) {
-    case ValueType::integer:  // a derived one has no bounds, and a record may say anything
+    case ValueType::integer:  // a derived one has no bounds, and a record may contain anything
       return static_cast<std::int64_t>(std::clamp(snapped, -0x1p63, 0x1.fffffffffffffp62));
     case ValueType::boolean: return snapped != 0;
     case ValueType::real: break;

@@ -1,4 +1,4 @@
-// What the user believes about where the best value of one parameter lies: definitions.
+// The user's prior on one parameter: definitions.
 #pragma once
 
 #include <hypertune/space/detail/user_prior.hpp>
@@ -22,7 +22,7 @@ HYPERTUNE_INLINE double UserPrior::log_density(double low, double high) const {
   const double at_middle = -0.5 * z * z - std::log(spread_ * (high_ - low_)) - 0.91893853320467274178;
   const double a = (low - center_) / spread_;
   const double b = (high - center_) / spread_;
-  if (b - a < 1e-3) return at_middle;  // the middle is as good, and the difference below would cancel
+  if (b - a < 1e-3) return at_middle;  // the middle is precise enough, and the difference below would cancel
   const double mass = a > 0 ? normal_cdf(-a) - normal_cdf(-b) : normal_cdf(b) - normal_cdf(a);
   if (!(mass > 0)) return at_middle;
   return std::log(mass / (high_ - low_) / (high - low));
