@@ -125,8 +125,8 @@ inline Descriptor open_sealed(int root, const std::filesystem::path& path, const
   return file;
 }
 
-/// Checks that the files below `root` exist and have their sizes. The Error of kind `corrupt` names the first one that
-/// does not.
+/// Checks that the files below `root` exist and have the right sizes. The Error of kind `corrupt` names the first one
+/// that does not.
 inline void verify_sizes(const std::filesystem::path& root, const Manifest& manifest) {
   const Descriptor directory = open_at(AT_FDCWD, root.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!directory) fail_io(errno, "open", root);

@@ -58,7 +58,7 @@ class LocalCheckpointStore {
   /// removed.
   CheckpointInfo seal(CheckpointWriter writer);
 
-  /// Removes what was written, after a save that failed.
+  /// Removes what was written, after a failed save.
   void discard(const CheckpointWriter& writer);
 
   /// Takes over a folder that a trial wrote by itself: moves and seals it. On an Error it is back in its place.

@@ -1,4 +1,4 @@
-// Signals are for the program's own threads: those that the library starts take none.
+// SignalBlock: keeps signals away from the library's own threads; they are for the program's threads.
 #pragma once
 
 #include <hypertune/version.hpp>
@@ -9,7 +9,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// While it lives, the calling thread takes no signal; a thread started meanwhile never does, as it inherits the mask.
+/// During its lifetime, the calling thread receives no signals. A thread started meanwhile never does, because it
+/// inherits the mask.
 class SignalBlock {
  public:
   SignalBlock() noexcept {

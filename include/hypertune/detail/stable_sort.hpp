@@ -1,5 +1,5 @@
-// stable_sort(): as std's, which libstdc++ 12 makes of parts that it has itself declared deprecated: clang says so to
-// everybody who includes us.
+// stable_sort(): like std::stable_sort, which libstdc++ 12 implements with functions that it has itself declared
+// deprecated; clang reports that to everybody who includes hypertune.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The numbers below `count` as `less` has them, equal ones in their order. One function for all types: each std::sort
-/// of its own brings 25.
+/// The numbers below `count`, ordered by `less`; equal ones keep their order. It is one function for all types, because
+/// each further std::sort adds 25 functions.
 inline std::vector<std::size_t> sorted_order(std::size_t count,
                                              const std::function<bool(std::size_t, std::size_t)>& less) {
   std::vector<std::size_t> order(count);
@@ -24,7 +24,7 @@ inline std::vector<std::size_t> sorted_order(std::size_t count,
   return order;
 }
 
-/// Sorts [first, last) by `less`; equal ones stay in their order.
+/// Sorts [first, last) by `less`; equal elements keep their order.
 template <class Iterator, class Less>
 void stable_sort(Iterator first, Iterator last, const Less& less) {
   using Value = typename std::iterator_traits<Iterator>::value_type;

@@ -1,4 +1,4 @@
-// How many columns a text takes on a terminal, and how to cut it to fewer.
+// The width of a text on a terminal, and cutting a text to a width.
 #pragma once
 
 #include <hypertune/detail/utf8.hpp>
@@ -12,8 +12,8 @@
 
 namespace hypertune::inline v0::detail::terminal {
 
-/// Columns of a character: 0 for combining marks, 2 for East Asian wide ones and emoji. (wcwidth(3) depends on the
-/// locale, which a library must not set.)
+/// The columns that a character takes: 0 for combining marks, 2 for East Asian wide ones and emoji. (wcwidth(3) depends
+/// on the locale, which a library must not set.)
 inline std::size_t columns(char32_t code) {
   using Range = std::pair<char32_t, char32_t>;
   static constexpr Range none[] = {{0x0300, 0x036F}, {0x0483, 0x0489}, {0x0591, 0x05BD}, {0x0610, 0x061A},
@@ -33,8 +33,8 @@ inline std::size_t columns(char32_t code) {
   return within(none) ? 0 : within(wide) ? 2 : 1;
 }
 
-/// `text` without what could move the cursor, change colours or hide: control characters, marks that turn the
-/// direction of writing, and bytes that are no UTF-8 become '?'.
+/// `text` without anything that could move the cursor, change colours or hide text: control characters, marks that
+/// change the direction of writing, and bytes that are not UTF-8 become '?'.
 inline std::string printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -52,7 +52,7 @@ inline std::string printable(std::string_view text) {
   return out;
 }
 
-/// The columns of a printable text.
+/// The number of columns of a printable text.
 inline std::size_t text_width(std::string_view text) {
   std::size_t width = 0;
   while (!text.empty()) {
@@ -63,10 +63,10 @@ inline std::size_t text_width(std::string_view text) {
   return width;
 }
 
-/// A printable text in at most `width` columns: what does not fit becomes "…".
+/// A printable text, cut to at most `width` columns: what does not fit becomes "…".
 inline std::string elide(std::string_view text, std::size_t width) {
   if (width == 0) return {};
-  std::size_t used = 0, fits = 0;  // `fits`: bytes that leave a column for the "…"
+  std::size_t used = 0, fits = 0;  // `fits`: bytes that leave one column for the "…"
   for (std::size_t at = 0; at < text.size();) {
     const auto [bytes, code, valid] = decode_utf8(text.substr(at));
     used += columns(code);
@@ -77,8 +77,8 @@ inline std::string elide(std::string_view text, std::size_t width) {
   return std::string(text);
 }
 
-/// A line broken at spaces into ones of at most `width` columns (0: not at all), those after the first begun with
-/// `indent` spaces. A longer word stays whole.
+/// Breaks a line at spaces into lines of at most `width` columns (0: no limit). Lines after the first begin with
+/// `indent` spaces. A longer word is not broken.
 inline std::string wrapped(std::string_view line, std::size_t width, std::size_t indent = 2) {
   if (width == 0 || text_width(line) <= width) return std::string(line);
   std::string out;

@@ -13,7 +13,7 @@
 namespace hypertune::inline v0 {
 namespace detail {
 
-/// Takes a decimal number without sign or exponent off the front of `text`.
+/// Removes a decimal number without sign or exponent from the front of `text` and returns it.
 inline std::optional<double> take_number(std::string_view& text) {
   const std::size_t length = std::min(text.find_first_not_of("0123456789."), text.size());
   double x = 0;
@@ -49,7 +49,7 @@ inline std::optional<double> parse_duration(std::string_view text) {
     for (const auto& [name, seconds] : units)
       if (unit == name) scale = seconds;
     if (unit.empty() && std::isinf(last) && text.empty()) scale = 1;
-    if (scale == 0 || scale >= last) return std::nullopt;  // units descend: "30m1h" is a slip of the pen
+    if (scale == 0 || scale >= last) return std::nullopt;  // units must descend: "30m1h" is a mistake
     last = scale;
     total += *x * scale;
   }

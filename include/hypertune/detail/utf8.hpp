@@ -1,4 +1,4 @@
-// UTF-8: the one decoder, for what is shown, stored and refused.
+// UTF-8: the only decoder, for displaying, storing and checking text.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@ namespace hypertune::inline v0::detail {
 
 struct Utf8Character {
   std::size_t bytes = 1;
-  char32_t code = U'\uFFFD';  ///< U+FFFD for a byte that is no UTF-8
+  char32_t code = U'\uFFFD';  ///< U+FFFD for a byte that is not UTF-8
   bool valid = false;         ///< false: no character begins there; skip one byte
 };
 
-/// The first character of a text that is not empty. Overlong forms, surrogates and what lies beyond U+10FFFF are not
-/// valid.
+/// The first character of a text that is not empty. Overlong forms, surrogates and code points beyond U+10FFFF are
+/// invalid.
 constexpr Utf8Character decode_utf8(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < 0x80) return {1, first, true};
@@ -31,7 +31,7 @@ constexpr Utf8Character decode_utf8(std::string_view text) {
   return {bytes, code, true};
 }
 
-/// The place in `text` at or before `at` where a character begins: where a text can be cut.
+/// The position in `text` at or before `at` where a character begins, so that the text can be cut there.
 constexpr std::size_t utf8_cut(std::string_view text, std::size_t at) {
   if (at >= text.size()) return text.size();
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) --at;

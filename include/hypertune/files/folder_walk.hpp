@@ -1,4 +1,4 @@
-// What there is to bring along of a folder: its files, links and folders without those that patterns leave out.
+// Lists a folder: its files, links and folders, without those that patterns exclude.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -18,8 +18,8 @@
 
 namespace hypertune::inline v0 {
 
-/// One pattern as rsync and .gitignore have them: `*.o` and `build/` at any depth, `/x` and `a/b` from the folder where
-/// it stands, `**` for any folders between; `!` takes back an earlier one.
+/// One pattern in the syntax of rsync and .gitignore: `*.o` and `build/` at any depth, `/x` and `a/b` from the folder
+/// of the pattern, `**` for any folders between; `!` cancels an earlier pattern.
 struct ExcludePattern {
   std::string glob;
   bool anchored = false, folders_only = false, negated = false;
@@ -32,7 +32,7 @@ struct ExcludePattern {
     anchored = take(text, "/") || text.find('/') != std::string_view::npos;
     glob = text;
   }
-  /// Whether `path`, relative to where the pattern stands, is meant.
+  /// Whether the pattern matches `path`, which is relative to the folder of the pattern.
   bool matches(std::string_view path, bool folder) const {
     if (folders_only && !folder) return false;
     return matches_parts(glob, anchored ? path : path.substr(path.rfind('/') + 1));
@@ -44,14 +44,14 @@ struct ExcludePattern {
     if (taken) text.remove_prefix(prefix.size());
     return taken;
   }
-  /// The first part of a path, which is taken from it.
+  /// Removes the first part of a path and returns it.
   static std::string next(std::string_view& path) {
     const auto end = std::min(path.find('/'), path.size());
     std::string part(path.substr(0, end));
     path.remove_prefix(std::min(end + 1, path.size()));
     return part;
   }
-  /// Part by part. Where one does not match, the last `**` takes one more: no choice before it needs to be made again.
+  /// Compares part by part. If a part does not match, the last `**` takes one more; earlier choices need no revision.
   static bool matches_parts(std::string_view glob, std::string_view path) {
     std::string_view again_glob, again_path;
     bool again = false;
@@ -82,7 +82,7 @@ struct ExcludePattern {
   }
 };
 
-/// Whether `path`, relative to where the patterns stand, is left out by itself (not by a folder above it).
+/// Whether `path`, relative to the folder of the patterns, is excluded itself (not because of a folder above it).
 inline bool excluded(const std::vector<ExcludePattern>& patterns, std::string_view path, bool folder) {
   bool out = false;
   for (const auto& pattern : patterns)
@@ -90,13 +90,13 @@ inline bool excluded(const std::vector<ExcludePattern>& patterns, std::string_vi
   return out;
 }
 
-/// What is left out of a folder.
+/// What is excluded from a folder.
 struct FolderRules {
   std::vector<std::string> exclude = {};  ///< patterns
-  std::vector<std::string> filter = {};   ///< names of files with patterns, for their folder and those below
+  std::vector<std::string> filter = {};   ///< names of files that contain patterns, for their folder and those below
 };
 
-/// A file, symbolic link or folder, as lstat(2) shows it.
+/// A file, symbolic link or folder, as lstat(2) describes it.
 struct FolderEntry {
   std::string path;  ///< below the folder
   struct stat info{};
@@ -127,7 +127,7 @@ class FolderWalk {
     std::sort(names.begin(), names.end());
     for (const auto& name : names) {
       FolderEntry entry{below.empty() ? name : below + "/" + name};
-      if (::lstat((root_ / entry.path).c_str(), &entry.info) != 0) continue;  // gone meanwhile
+      if (::lstat((root_ / entry.path).c_str(), &entry.info) != 0) continue;  // deleted in the meantime
       const bool is_folder = entry.is_folder();
       if (!is_folder && !entry.is_link() && !S_ISREG(entry.info.st_mode)) continue;  // sockets, devices
       if (left_out(entry.path, is_folder)) continue;
@@ -139,7 +139,7 @@ class FolderWalk {
   std::vector<ExcludePattern> patterns_in(const std::filesystem::path& folder) const {
     std::vector<ExcludePattern> patterns;
     for (const auto& name : rules_.filter) {
-      std::ifstream lines(folder / name, std::ios::binary);  // of a folder it has none
+      std::ifstream lines(folder / name, std::ios::binary);  // a folder has no lines
       for (std::string line; std::getline(lines, line);) {
         while (!line.empty() && (line.back() == '\r' || line.back() == ' ' || line.back() == '\t')) line.pop_back();
         if (!line.empty() && line.front() != '#') patterns.emplace_back(line);
@@ -157,13 +157,13 @@ class FolderWalk {
   std::filesystem::path root_;
   const FolderRules& rules_;
   std::vector<ExcludePattern> patterns_;
-  std::vector<std::pair<std::string, std::vector<ExcludePattern>>> local_;  // by the folder where they stand
+  std::vector<std::pair<std::string, std::vector<ExcludePattern>>> local_;  // with the folder to which they apply
 };
 
 }  // namespace detail
 
-/// What is below a folder, each folder before what it has, sorted. Links are taken as they are, not followed. What is
-/// gone while this looks, and what is neither file, link nor folder, is not there. Error if a folder cannot be read.
+/// Everything below a folder, sorted, each folder before its contents. Links are not followed. Entries that disappear
+/// during the walk, and those that are neither file, link nor folder, are left out. Error if a folder cannot be read.
 inline std::vector<FolderEntry> walk_folder(const std::filesystem::path& folder, const FolderRules& rules = {}) {
   return detail::FolderWalk(folder, rules).entries;
 }

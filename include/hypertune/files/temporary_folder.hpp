@@ -1,4 +1,4 @@
-// A folder that is gone when it is not needed any more.
+// A folder that is deleted when it is no longer needed.
 #pragma once
 
 #include <hypertune/error.hpp>
@@ -13,10 +13,10 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Below TMPDIR, for this program alone.
+/// A folder below TMPDIR that only this program uses.
 class TemporaryFolder {
  public:
-  /// Error of kind `io` where none can be made below TMPDIR.
+  /// Error of kind `io` if no folder can be made below TMPDIR.
   TemporaryFolder() {
     std::error_code error;
     const auto above = std::filesystem::temp_directory_path(error);

@@ -1,4 +1,4 @@
-// CheckpointTransfer: how checkpoints travel between hosts and driver.
+// CheckpointTransfer: how checkpoints are transferred between hosts and driver.
 #pragma once
 
 #include <hypertune/detail/network_text.hpp>
@@ -11,36 +11,39 @@
 
 namespace hypertune::inline v0 {
 
-/// A folder on a disk that this machine and the hosts all have (NFS, a parallel file system).
+/// A folder on a disk that this machine and the hosts share (NFS, a parallel file system).
 struct SharedCheckpoints {
-  /// On this machine; empty: the experiment's own folder. Another one gets a folder for each experiment, to which
-  /// `trials/<id>/checkpoints` in the experiment's own then lead: for where its record is better on a local disk.
+  /// The path on this machine; empty: the experiment's own folder. In another folder each experiment gets a folder of
+  /// its own, to which `trials/<id>/checkpoints` in the experiment's folder then lead. This is for experiments whose
+  /// journal is better on a local disk.
   std::filesystem::path folder = {};
-  /// The same folder as the hosts see it: absolute, or below their home ("~/runs"); empty: where it is on this machine.
+  /// The path on the hosts: absolute, or below their home ("~/runs"); empty: the same as on this machine.
   std::string on_hosts = {};
 };
 
-/// Copies of checkpoints go through the connection of each host by content: of one that has much in common with an
-/// earlier one, only what is new moves, and one that was cut off goes on where it ended. That needs hypertune::transfer
-/// at both ends (OpenSSL and zstd, when hypertune is built); without it they go whole.
+/// Copies of checkpoints are sent over the connection of each host, by content: if a checkpoint has much in common with
+/// an earlier one, only the new content is sent, and an interrupted transfer continues where it ended. This needs
+/// hypertune::transfer at both ends (OpenSSL and zstd, when hypertune is built); without it, checkpoints are sent
+/// whole.
 struct CheckpointTransfer {
   static constexpr const char* type = "transfer";
 
   bool by_content = true;
   std::uint64_t inline_limit = std::uint64_t{128}
-                               << 10U;  ///< bytes: shorter ones are sent whole, which saves round trips
-  /// Bytes per second of checkpoints that each host may send, to whomever, and the driver to all of them; 0: no limit.
+                               << 10U;  ///< bytes: smaller ones are sent whole, which saves round trips
+  /// Bytes per second of checkpoints that each host may send, and the driver to all hosts together; 0: no limit.
   std::uint64_t rate_limit = 0;
-  /// Hosts fetch checkpoints of others, as a population-based schedule has them take over, from one another: by TLS
-  /// with a certificate of each agent's own, and a token that is new in each run. Each agent then listens on one port.
-  /// Where that fails, they come through the driver. By default nothing listens anywhere.
+  /// Hosts fetch checkpoints directly from each other, if a population-based schedule makes trials take them over: by
+  /// TLS, with a certificate of each agent's own and a token that is new in each run. Each agent then listens on one
+  /// port. If that fails, the checkpoints go through the driver. By default nothing listens anywhere.
   bool direct = false;
-  /// The network whose addresses they use ("10.1.0.0/16"); empty: the address by which ssh reached the host.
+  /// The network whose addresses they use ("10.1.0.0/16"); empty: the address at which ssh reached the host.
   std::string network = {};
   std::uint16_t port = 0;  ///< to listen on; 0: any free one
-  /// Hosts write checkpoints to this folder, once, and read them there: nothing is copied. Each host has to show first
-  /// that it has the same disk; those that have not are named in a notice, and theirs are copied. What a host writes
-  /// counts only when this machine has moved it to its place, so that nothing of a lost one ever does.
+  /// Hosts write checkpoints to this folder, once, and read them there: nothing is copied. Each host must first prove
+  /// that it has the same disk. A notice names the hosts that have not, and their checkpoints are copied. What a host
+  /// writes counts only after this machine has moved it to its place, so that nothing written by a lost host ever
+  /// counts.
   std::optional<SharedCheckpoints> shared = {};
 
   static void describe(auto& self, auto&& option) {

@@ -66,7 +66,7 @@ inline std::vector<MarkedProcess> marked_processes(const std::filesystem::path& 
     const pid_t pid = to_pid(number);
     if (pid <= 1 || number.size() == name.size()) continue;
     hypertune::detail::Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    // Checked after the pidfd was opened, so that the number cannot change hands.
+    // Checked after the pidfd was opened: the number cannot be reused any more.
     if (handle && is_alive(pid) && mark_name(pid) == name)
       found.emplace_back(pid, std::move(handle));
     else if (handle || errno == ESRCH)

@@ -318,7 +318,7 @@ struct RunOptions {
   Take take_out = {}, take_err = {};             ///< receive pieces of its output; false: enough, it is killed
   double deadline = 60;                          ///< seconds until it is killed
   double stall = 1e9;                            ///< seconds without any data until it is killed
-  double linger = 0.2;  ///< seconds after its end for which other holders of its pipes are read
+  double linger = 0.2;  ///< seconds to read on after its end, if other processes hold its pipes
   std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of either stream; with more, it is killed
   std::stop_token stop = {};                        ///< kills it
 };

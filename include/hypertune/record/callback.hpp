@@ -76,7 +76,7 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 ///   void on_trial_create(const ht::record::TrialCreated&, ht::Seconds time);           // here and below
 ///   void on_trial_start(const ht::record::TrialStarted&, ht::Seconds time);
 ///   void on_trial_resize(const ht::record::TrialResized&, ht::Seconds time);           // its workers have changed
-///   void on_workers_ask(const ht::record::WorkersAsked&, ht::Seconds time);            // a trial is to have so many
+///   void on_workers_ask(const ht::record::WorkersAsked&, ht::Seconds time);            // workers were requested
 ///   void on_trial_report(const ht::record::TrialReported&, ht::Seconds time);
 ///   void on_trial_checkpoint(const ht::record::TrialCheckpointed&, ht::Seconds time);
 ///   void on_checkpoint_drop(const ht::record::CheckpointDropped&, ht::Seconds time);
@@ -304,7 +304,7 @@ class Callbacks {
   void batch(std::span<const Record> records) {
     each([&](AnyCallback& callback) { callback.batch(records); });
   }
-  std::size_t size() const { return callbacks_.size(); }  ///< of the callbacks that are still called
+  std::size_t size() const { return callbacks_.size(); }  ///< number of callbacks that are still called
   bool empty() const { return callbacks_.empty(); }
 
  private:

@@ -62,7 +62,8 @@ inline std::optional<std::pair<std::vector<std::string>, std::size_t>> csv_heade
   return std::nullopt;
 }
 
-/// Where the rows of `text` that are complete and of steps before `step` end, read from offset `begin` on.
+/// The offset after the rows of `text`, from `begin` on, that are complete and of steps before `step`; the first other
+/// row ends them.
 inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int step) {
   while (true) {
     const std::size_t end = text.find('\n', begin);
@@ -148,7 +149,7 @@ class CsvLogger {
     }
     trial.rows += '\n';
     pending_ += trial.rows.size() - before;
-    if (pending_ > (std::size_t{4} << 20U)) flush();  // many while it catches up with the Journal
+    if (pending_ > (std::size_t{4} << 20U)) flush();  // catching up with the Journal may add many
   }
 
   // The first report of a trial in this run. Keeps the valid part of the trial's file.

@@ -119,7 +119,7 @@ struct TrialPaused {
 struct TrialExploited {
   TrialId trial;
   TrialId donor;
-  CheckpointInfo checkpoint;  ///< what it continues from; this also gives the number of steps
+  CheckpointInfo checkpoint;  ///< what it continues from, and after how many steps
   Point point;                ///< its configuration from now on
   Params params;
 };

@@ -27,7 +27,7 @@ class TensorBoardLogger {
   void on_record(const Record& record) {
     logs_.follow(record, [&](const Record& r) {
       add(r);
-      if (logs_.changed() > 8192 || ++unwritten_ > 65536) flush();  // many while it catches up with the Journal
+      if (logs_.changed() > 8192 || ++unwritten_ > 65536) flush();  // catching up with the Journal may take many
     });
   }
   void on_batch_end() {

@@ -37,8 +37,7 @@ class Lattice {
 
  private:
   double lower_ = 0, upper_ = 0, quantum_ = 1, last_ = 0;
-  double base_ = 0, step_ = 0, scale_ = 0;  // point k is (base + k * step) / scale, in whole numbers; scale 0: not
-                                            // decimal
+  double base_ = 0, step_ = 0, scale_ = 0;  // point k is (base + k * step) / scale, all whole; scale 0: not decimal
 };
 
 }  // namespace hypertune::inline v0::detail
