@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -183,6 +184,30 @@ TEST_CASE("a worker that is about to be taken away gives its trials back, and is
   CHECK_THAT(story(results), ContainsSubstring("worker-1 is lost: its node is drained"));
   check_reports(results);  // no step was lost, none done twice
   CHECK(results.experiment().executor == "elastic");
+}
+
+TEST_CASE("a backend that cannot be asked for a while does not end the run") {
+  TemporaryDirectory folder;
+  const Hosts hosts(1);
+  std::atomic<int> looks{0};
+  remote::ElasticExecutor executor("elastic", [&](const Workload&) {
+    auto plan = plan_of(hosts, 1);
+    plan.workers[0].dialer = WatchedDialer{plan.workers[0].dialer, [&] { eventually([&] { return looks >= 2; }, 60); }};
+    return remote::ElasticExperiment{.plan = std::move(plan),
+                                     .hooks = {.look = [&](remote::ElasticWorkers&) -> double {
+                                       if (looks++ == 0) fail(Errc::io, "no descriptor is left");
+                                       return 0.1;
+                                     }},
+                                     .notices = nullptr};
+  });
+  auto options = unordered(folder.path() / "run", executor, 1, 20);
+  options.display = Display::plain;
+  std::optional<Results> results;
+  const auto lines = said([&] { results = run(options); });
+  INFO(lines);
+  REQUIRE(results->size() == 1);
+  CHECK(results->trials()[0].steps == 20);
+  CHECK_THAT(lines, ContainsSubstring("workers cannot be looked after, tries again: no descriptor is left"));
 }
 
 TEST_CASE("a backend learns which workers end, and when all is over") {

@@ -137,6 +137,21 @@ TEST_CASE("a watch of a program that is nothing else leaves at the third") {
   CHECK(child.end() == 130);
 }
 
+TEST_CASE("a second watch is refused, and the first one still gets the signals") {
+  Child child([](int out) {
+    ht::SignalWatch watch([&](int level) { say(out, static_cast<char>('0' + level)); });
+    try {
+      const ht::SignalWatch second([](int) {});
+    } catch (const ht::Error& error) { say(out, error.code() == ht::Errc::usage ? 'r' : '?'); }
+    wait_for_ever();
+  });
+  REQUIRE(child.hear() == 'r');
+  child.send(SIGINT);
+  CHECK(child.hear() == '1');
+  child.send(SIGKILL);
+  CHECK(child.end() == -SIGKILL);
+}
+
 TEST_CASE("a closed terminal counts as Ctrl-C, unless the program runs under nohup") {
   const bool nohup = GENERATE(false, true);
   Child child([nohup](int out) {

@@ -1,3 +1,4 @@
+#include "support/standard_error.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -51,6 +52,37 @@ std::map<std::pair<ht::TrialId, int>, int> reports(const std::filesystem::path& 
 }
 
 }  // namespace
+
+namespace {
+
+/// Sends an event while it is started, before there is an experiment that could take it.
+class EarlySpeaker {
+ public:
+  std::vector<ht::Host> hosts() const { return inner_.hosts(); }
+  ht::Seconds now() const { return inner_.now(); }
+  void start(ht::ExecutorStart start) {
+    std::thread([&start] { start.sink(ht::Notice{"said early"}); }).join();
+    inner_.start(std::move(start));
+  }
+  void perform(ht::Command command) { inner_.perform(std::move(command)); }
+  void wait(ht::Seconds deadline) { inner_.wait(deadline); }
+  void notify() { inner_.notify(); }
+  void shutdown() { inner_.shutdown(); }
+
+ private:
+  ht::InlineExecutor inner_;
+};
+
+}  // namespace
+
+TEST_CASE("an event that comes before the experiment begins is taken when it does") {
+  TemporaryDirectory directory;
+  auto early = options(directory);
+  early.executor = EarlySpeaker();
+  early.display = ht::Display::plain;
+  const auto lines = said([&] { CHECK(ht::tune(space, square, early).size() == 20); });
+  CHECK_THAT(lines, ContainsSubstring("said early"));
+}
 
 TEST_CASE("a function is tuned to its best configuration") {
   TemporaryDirectory directory;

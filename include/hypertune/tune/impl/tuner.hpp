@@ -6,14 +6,13 @@
 #include <hypertune/tune/fresh_folder.hpp>
 #include <hypertune/tune/interrupt.hpp>
 #include <hypertune/tune/ordered_gate.hpp>
+#include <hypertune/tune/request_queue.hpp>
 #include <hypertune/tune/resumption.hpp>
 #include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -60,9 +59,9 @@ class Tuner::State {
   void on_strand(Decide&& decide);
   void post(Event event);
   void process(Event event);
-  void take_turns(Seconds now);
+  void process_due_events(Seconds now);
   void carry_out(Outcome& out, Seconds now);
-  void attend(Seconds now);
+  void handle_timeouts(Seconds now);
   Seconds next_wake(Seconds now);
   Workload workload() const;
   // The time to put into records. Never earlier than the last recorded time, even if the machine's clock was set back.
@@ -70,25 +69,20 @@ class Tuner::State {
   void wake() {
     if (!running_.load(std::memory_order_acquire)) return;
     options_.executor.notify();
-    stir();
-  }
-  void stir() {
-    {
-      const std::lock_guard guard(asked_mutex_);
-      stirred_ = true;
-    }
-    asked_.notify_all();
+    requests_.wake();
   }
   ControlAnswer control(const ControlRequest& request);
-  void attend_to_requests();
   ControlAnswer carry_out(const ControlRequest& request);
-  void rest();
-  bool rests() {
+  void answer_requests() {
+    requests_.serve([this](const ControlRequest& request) { return carry_out(request); });
+  }
+  void wait_while_paused();
+  bool is_paused() {
     const std::lock_guard guard(strand_);
     return experiment_->controller().rests();
   }
-  void start_asking();
-  void stop_asking();
+  void start_searcher_thread();
+  void stop_searcher_thread();
 
   Options options_;
   std::shared_ptr<const Program> program_;
@@ -105,18 +99,10 @@ class Tuner::State {
   std::exception_ptr error_;
   std::atomic<bool> started_{false}, over_{false}, running_{false};
 
-  // Requests from another terminal are carried out on the thread of run(), between its waits.
-  struct Asked {
-    const ControlRequest* request;
-    std::optional<ControlAnswer> answer = {};
-  };
-  std::mutex asked_mutex_;
-  std::condition_variable asked_;
-  std::deque<Asked*> requests_;
-  bool stirred_ = false, closed_ = false;
-  std::atomic<bool> at_rest_{false};
+  detail::RequestQueue requests_;  // from another terminal; also what run() waits on while the experiment is paused
+  std::atomic<bool> waits_while_paused_{false};
 
-  std::thread asker_;  // computes suggestions, unless they are cheap or the run is ordered
+  std::thread searcher_thread_;  // computes suggestions, unless they are cheap or the run is ordered
 
   Interrupts interrupts_;
   Seconds ahead_ = 0;  // added to the executor's clock; set once, before the first decision
@@ -153,7 +139,7 @@ void Tuner::State::on_strand(Decide&& decide) {
   if (!over) return;
   over_.store(true, std::memory_order_release);
   options_.executor.notify();
-  stir();
+  requests_.wake();
 }
 
 HYPERTUNE_INLINE void Tuner::State::post(Event event) {
@@ -176,12 +162,12 @@ HYPERTUNE_INLINE void Tuner::State::process(Event event) {
     carry_out(out_, now);
   } else {
     gate_->offer(std::move(event));
-    take_turns(now);
+    process_due_events(now);
   }
 }
 
 // Processes all events whose turn it is.
-HYPERTUNE_INLINE void Tuner::State::take_turns(Seconds now) {
+HYPERTUNE_INLINE void Tuner::State::process_due_events(Seconds now) {
   while (auto next = gate_->next()) {
     experiment_->controller().handle(std::move(*next), now, out_);
     carry_out(out_, now);
@@ -213,7 +199,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
     options_.executor.perform(std::move(command));
   }
   if (std::exchange(out.sooner, false)) wake();
-  if (!out.commands.empty() && at_rest_) stir();
+  if (!out.commands.empty() && waits_while_paused_) requests_.wake();
   out.commands.clear();
   if (gate_) {
     for (const TrialId trial : out.held) gate_->held(trial, controller.state().trials()[trial].steps);
@@ -226,7 +212,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
 }
 
 // Handles interruptions and timeouts. Called on the thread of run(), between its waits.
-HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
+HYPERTUNE_INLINE void Tuner::State::handle_timeouts(Seconds now) {
   on_strand([&] {
     experiment_->journal().require_sound();
     auto& controller = experiment_->controller();
@@ -255,17 +241,17 @@ HYPERTUNE_INLINE void Tuner::State::attend(Seconds now) {
       controller.tick(now, out_);
     }
     carry_out(out_, now);
-    if (gate_ && !controller.finished()) take_turns(now);  // events of trials whose host was given up
+    if (gate_ && !controller.finished()) process_due_events(now);  // events of trials whose host was given up
   });
 }
 
 // Starts the searcher's thread, so that reports are answered while the searcher computes. Its answer enters the strand
 // like an event.
-HYPERTUNE_INLINE void Tuner::State::start_asking() {
+HYPERTUNE_INLINE void Tuner::State::start_searcher_thread() {
   if (options_.ordered || options_.executor.synchronous()) return;
   auto& suggestions = experiment_->controller().suggestions();
   if (!suggestions.defer()) return;
-  asker_ = std::thread([this, &suggestions] {
+  searcher_thread_ = std::thread([this, &suggestions] {
     while (suggestions.wait()) {
       if (!suggestions.work()) continue;
       on_strand([&] {
@@ -288,40 +274,11 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& reque
     return {true,
             request.kind == Kind::leave ? "each trial leaves at its next report, with all saved" : "it leaves now"};
   }
-  Asked asked{&request};
-  std::unique_lock guard(asked_mutex_);
-  if (closed_) return {false, "the experiment is just ending"};
-  requests_.push_back(&asked);
-  guard.unlock();
-  wake();
-  guard.lock();
-  const auto answered = [&] { return asked.answer.has_value(); };
-  // The thread of run() may be busy with a trial. A request to leave must not have to wait behind this one.
-  constexpr std::chrono::seconds patience(10);
-  if (!asked_.wait_for(guard, patience, answered) && std::erase(requests_, &asked) > 0)
-    return {false, "nothing was done: the driver is busy with a step of a trial; ask again when it has reported"};
-  asked_.wait(guard, answered);
-  return std::move(*asked.answer);
-}
-
-HYPERTUNE_INLINE void Tuner::State::attend_to_requests() {
-  for (;;) {
-    std::unique_lock guard(asked_mutex_);
-    stirred_ = false;
-    if (requests_.empty()) return;
-    Asked* const asked = requests_.front();
-    requests_.pop_front();
-    const bool late = closed_;
-    guard.unlock();
-    auto answer = late ? ControlAnswer{false, "the experiment is just ending"} : carry_out(*asked->request);
-    guard.lock();
-    asked->answer = std::move(answer);
-    asked_.notify_all();
-  }
+  return requests_.ask(request, [this] { wake(); });
 }
 
 HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& request) {
-  ControlAnswer answer{false, "the experiment is just ending"};
+  auto answer = detail::RequestQueue::ending();
   on_strand([&] {
     auto& controller = experiment_->controller();
     if (controller.finished() || controller.why_ended()) return;
@@ -337,29 +294,27 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& req
 }
 
 // Waits while nothing runs because the user has paused it: the executor has nothing to wait for.
-HYPERTUNE_INLINE void Tuner::State::rest() {
-  at_rest_ = true;  // from now on a launch ends the wait
-  if (rests()) {
+HYPERTUNE_INLINE void Tuner::State::wait_while_paused() {
+  waits_while_paused_ = true;  // from now on a launch ends the wait
+  if (is_paused()) {
     const Seconds now = this->now();
-    const Seconds until = next_wake(now);
-    std::unique_lock guard(asked_mutex_);
-    asked_.wait_for(guard, std::chrono::duration<double>(std::max(0.0, until - now)), [this] { return stirred_; });
+    requests_.wait(next_wake(now) - now);
   }
-  at_rest_ = false;
+  waits_while_paused_ = false;
 }
 
 // Everything is decided and recorded by now: a slow searcher delays only this thread.
-HYPERTUNE_INLINE void Tuner::State::stop_asking() {
-  if (!asker_.joinable()) return;
+HYPERTUNE_INLINE void Tuner::State::stop_searcher_thread() {
+  if (!searcher_thread_.joinable()) return;
   over_.store(true, std::memory_order_release);
   auto& suggestions = experiment_->controller().suggestions();
   suggestions.close();
   if (!suggestions.at_rest(leave_time) && options_.display != Display::quiet)
     experiment_->note("waiting for the searcher '" + suggestions.name() + "' to come back from what it computes");
-  asker_.join();
+  searcher_thread_.join();
 }
 
-// When attend() has something to do even if no event comes.
+// When handle_timeouts() has something to do even if no event comes.
 HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
   Seconds wake = now + 3600;
   const std::lock_guard guard(strand_);
@@ -461,13 +416,13 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); },
                     options_.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
 
-  experiment_->journal().on_error([this](const Error&) { wake(); });  // attend() throws the error
+  experiment_->journal().on_error([this](const Error&) { wake(); });  // handle_timeouts() throws the error
   running_.store(true, std::memory_order_release);
-  struct AskingEnd {
+  struct SearcherThreadEnd {
     State& self;
-    ~AskingEnd() { self.stop_asking(); }
-  } const asking_end{*this};
-  start_asking();
+    ~SearcherThreadEnd() { self.stop_searcher_thread(); }
+  } const searcher_thread_end{*this};
+  start_searcher_thread();
   // Before any trial begins, so that requests work as soon as a trial is seen. Not in a simulation, whose time is not
   // the user's.
   std::optional<ControlPipe> control;
@@ -477,11 +432,8 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     State& self;
     std::optional<ControlPipe>& control;
     ~ControlEnd() {
-      {
-        const std::lock_guard guard(self.asked_mutex_);
-        self.closed_ = true;
-      }
-      self.attend_to_requests();
+      self.requests_.close();
+      self.answer_requests();
       control.reset();
     }
   };
@@ -497,15 +449,15 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   });
   while (!over_.load(std::memory_order_acquire)) {
     try {
-      if (rests())
-        rest();
+      if (is_paused())
+        wait_while_paused();
       else
         executor.wait(next_wake(now()) - ahead_);
-      attend_to_requests();
+      answer_requests();
     } catch (...) {  // the run cannot go on
       on_strand([error = std::current_exception()] { std::rethrow_exception(error); });
     }
-    attend(now());
+    handle_timeouts(now());
   }
   running_.store(false, std::memory_order_release);
   control_end.reset();
@@ -519,7 +471,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   if (end_first) end();
   shutdown.reset();  // no event comes after this
   if (!error_ && !end_first) end();
-  stop_asking();
+  stop_searcher_thread();
   if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_rest();
   if (error_) {
     // If the experiment's folder was moved or removed, any file in it may be the first to fail. The Journal knows the
