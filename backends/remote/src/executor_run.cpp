@@ -137,7 +137,8 @@ void RemoteExecutor::State::shutdown() {
   checkpoints_.join();
   dials_->join();  // last, because the kernel ends processes whose starting thread ends
   io_.restart();
-  io_.poll();  // releases pending handlers and coroutines
+  io_.poll();     // releases pending handlers and coroutines
+  io_.restart();  // for a further run
   dials_.reset();
   ends_.reset();
   checkpoints_.reset();
