@@ -95,7 +95,7 @@ Reached reach(const ClusterArguments& arguments) {
   }
   reached.head = hc::find_head(reached.config, hc::provider_of(reached.config));
   if (!arguments.start)
-    if (const auto trouble = hc::setup_trouble(reached.config, reached.head); !trouble.empty())
+    if (const auto trouble = hc::setup_problem(reached.config, reached.head); !trouble.empty())
       detail::say(fmt::format("hypertune: {}", trouble));
   return reached;
 }
@@ -115,10 +115,10 @@ hc::Machine pick(const hc::ClusterConfig& config, int worker) {
 }
 
 // Uses this process's streams. exit_interrupted if the machine did not get the interruption itself.
-int attend_at(const hc::ClusterConfig& config, const hc::Machine& machine, const hc::Attendance& what) {
+int run_session_at(const hc::ClusterConfig& config, const hc::Machine& machine, const hc::Session& what) {
   interruptions();
   try {
-    return hc::attend(config, machine, what, run_foreground, interrupted_after(0));
+    return hc::run_session(config, machine, what, run_foreground, interrupted_after(0));
   } catch (const Error&) {
     if (!interrupted()) throw;
     return exit_interrupted;
@@ -131,8 +131,8 @@ int execute(const ClusterArguments& arguments) {
   for (const auto& word : arguments.rest)
     command += " " + (arguments.rest.size() == 1 ? word : detail::shell_quote(word));
   const bool terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
-  const int code = attend_at(reached.config, reached.head,
-                             {.command = command, .terminal = terminal, .ports = ports_of(arguments.ports)});
+  const int code = run_session_at(reached.config, reached.head,
+                                  {.command = command, .terminal = terminal, .ports = ports_of(arguments.ports)});
   leave(reached, arguments);
   return code;
 }
@@ -143,7 +143,7 @@ int attach(const ClusterArguments& arguments) {
   const auto machine = arguments.worker >= 0 ? pick(reached.config, arguments.worker) : reached.head;
   auto ports = ports_of(arguments.ports);
   reached.cluster.reset();  // releases the lock: others may work on the cluster meanwhile
-  return attend_at(reached.config, machine, {.terminal = ::isatty(STDIN_FILENO) != 0, .ports = std::move(ports)});
+  return run_session_at(reached.config, machine, {.terminal = ::isatty(STDIN_FILENO) != 0, .ports = std::move(ports)});
 }
 
 int forward(const ClusterArguments& arguments) {
@@ -156,7 +156,7 @@ int forward(const ClusterArguments& arguments) {
   for (const auto& port : wanted)
     fmt::print("http://127.0.0.1:{} is port {} of {}\n", port.local, port.remote, machine.address);
   std::fflush(stdout);
-  const int code = attend_at(config, machine, {.only_ports = true, .ports = wanted});
+  const int code = run_session_at(config, machine, {.only_ports = true, .ports = wanted});
   return interrupted() ? exit_done : code;
 }
 

@@ -80,9 +80,9 @@ int cluster_status(const std::string& file, const std::string& format, const std
       hypertune::detail::append_json(out, status.machine.address);
       out += ",\"type\":";
       hypertune::detail::append_json(out, status.machine.node_type);
-      if (!status.machine.waits.empty()) {
+      if (!status.machine.waiting_reason.empty()) {
         out += ",\"waits\":";
-        hypertune::detail::append_json(out, status.machine.waits);
+        hypertune::detail::append_json(out, status.machine.waiting_reason);
       }
       out += fmt::format(",\"role\":\"{}\",\"spot\":{},\"state\":\"{}\",\"ready\":{},\"seconds\":{:.0f}}}",
                          status.machine.head ? "head" : "worker", status.machine.spot, to_string(status.machine.state),
@@ -104,23 +104,23 @@ int cluster_status(const std::string& file, const std::string& format, const std
     }
     out += "]}}";
     fmt::print("{}\n", out);
-    return view.trouble.empty() ? exit_done : exit_failed;
+    return view.error.empty() ? exit_done : exit_failed;
   }
   fmt::print("cluster '{}' ({}): {} machine{}{}\n", config.name, config.provider.type, view.machines.size(),
              view.machines.size() == 1 ? "" : "s",
              view.driver.empty() ? "" : fmt::format("; worked on by {}", view.driver));
-  if (!view.trouble.empty()) fmt::print("what the journal says, as {}\n", view.trouble);
+  if (!view.error.empty()) fmt::print("what the journal says, as {}\n", view.error);
   print_machines(view, now);
   for (const auto& status : view.machines)
-    if (status.machine.state == hc::MachineState::pending && !status.machine.waits.empty())
-      fmt::print("  {} {}\n", status.machine.id, status.machine.waits);
+    if (status.machine.state == hc::MachineState::pending && !status.machine.waiting_reason.empty())
+      fmt::print("  {} {}\n", status.machine.id, status.machine.waiting_reason);
   for (const auto& line : view.cost.lines)
     fmt::print("  {}{}: {} machine{}, {:.2f} h{}{}\n", line.node_type, line.spot ? " (spot)" : "", line.machines,
                line.machines == 1 ? "" : "s", line.hours,
                line.price > 0 ? fmt::format(" at {:g} = {:.2f} {}", line.price, line.cost(), view.cost.currency) : "",
                line.saved() > 0 ? fmt::format(", {:.2f} saved", line.saved()) : "");
   if (!view.cost.lines.empty()) fmt::print("cost: {}\n", view.cost.summary());
-  if (view.trouble.empty()) {
+  if (view.error.empty()) {
     try {
       for (const auto& status : view.machines)
         for (const auto& job : unfetched_jobs(config, status.machine))
@@ -131,7 +131,7 @@ int cluster_status(const std::string& file, const std::string& format, const std
                          : fmt::format("ended with exit code {}; its results wait", job.code));
     } catch (const Error& error) { fmt::print("the head cannot be asked: {}\n", error.what()); }
   }
-  return view.trouble.empty() ? exit_done : exit_failed;
+  return view.error.empty() ? exit_done : exit_failed;
 }
 
 }  // namespace hypertune::inline v0::command

@@ -147,8 +147,8 @@ int run_foreground(const std::vector<std::string>& arguments) {
   return process::exit_code(program.wait());
 }
 
-std::vector<cluster::Attendance::Port> ports_of(const std::vector<std::string>& ports) {
-  std::vector<cluster::Attendance::Port> all;
+std::vector<cluster::Session::Port> ports_of(const std::vector<std::string>& ports) {
+  std::vector<cluster::Session::Port> all;
   for (const auto& text : ports) {
     const auto colon = text.find(':');
     const auto number = [&](std::string_view part) {
@@ -173,7 +173,7 @@ cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cl
       return cluster::connect_machine(config, machine, cluster::cluster_state(config.name), 20);
     } catch (const Error& error) {
       const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (cluster::link_trouble(error) == cluster::LinkTrouble::lasting || waited > patience || interruptions() > 1)
+      if (cluster::link_problem(error) == cluster::LinkProblem::permanent || waited > patience || interruptions() > 1)
         throw;
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }

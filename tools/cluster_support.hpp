@@ -45,7 +45,7 @@ bool confirmed(const std::string& question, bool yes);
 int run_foreground(const std::vector<std::string>& arguments);
 
 /// "LOCAL:REMOTE" or "PORT", from loopback to the machine's loopback. Error of kind `usage`.
-std::vector<cluster::Attendance::Port> ports_of(const std::vector<std::string>& ports);
+std::vector<cluster::Session::Port> ports_of(const std::vector<std::string>& ports);
 
 /// Retries to connect for `patience` seconds: a temporary network failure must not end a run of hours.
 cluster::MachineLink patient_link(const cluster::ClusterConfig& config, const cluster::Machine& machine,

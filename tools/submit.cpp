@@ -95,7 +95,7 @@ hc::JobStatus watch(const hc::ClusterConfig& config, const hc::Machine& head, hc
       const auto status = hc::job_status(link.shell, config, id);
       if (status.state != hc::JobState::running) return status;
     } catch (const Error& error) {
-      if (hc::link_trouble(error) == hc::LinkTrouble::lasting) {
+      if (hc::link_problem(error) == hc::LinkProblem::permanent) {
         if (!is_up(config, head))
           fail(Errc::io,
                "job {} is lost: its machine, the head '{}', was ended by somebody else ({}); `hypertune up {}` makes "
@@ -191,7 +191,7 @@ int submit(const ClusterArguments& arguments) {
     for (const auto& port : ports_of(arguments.ports)) link.forward(port.local, port.remote);
     if (interrupted()) throw hc::Interrupted();
     // A job that runs or has run there is only followed.
-    if (const auto setup = arguments.start ? std::string() : hc::setup_trouble(config, head); !setup.empty()) {
+    if (const auto setup = arguments.start ? std::string() : hc::setup_problem(config, head); !setup.empty()) {
       const auto state = hc::job_status(link.shell, config, id).state;
       if (state == hc::JobState::none || state == hc::JobState::died) fail(Errc::usage, "{}", setup);
       detail::say(fmt::format("hypertune: {}", setup));
@@ -259,7 +259,7 @@ int logs(const ClusterArguments& arguments) {
       if (!arguments.follow || interrupted()) break;
       if (hc::job_status(held.shell, config, job->id).state != hc::JobState::running) break;
     } catch (const Error& error) {
-      if (hc::link_trouble(error) == hc::LinkTrouble::lasting) throw;
+      if (hc::link_problem(error) == hc::LinkProblem::permanent) throw;
       detail::say(fmt::format("hypertune: {}; connecting again", error.what()));
       held = patient_link(config, head, 600);
     }

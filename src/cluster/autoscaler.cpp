@@ -67,9 +67,9 @@ Room Autoscaler::room_of(const Unit& unit) const {
 }
 
 void Autoscaler::launching(const std::string& token, const LaunchMachine& what, Seconds now) {
-  for (auto asked = asked_.begin(); asked != asked_.end(); ++asked)
+  for (auto asked = unacknowledged_.begin(); asked != unacknowledged_.end(); ++asked)
     if (asked->type == what.type && asked->spot == what.spot) {
-      asked_.erase(asked);
+      unacknowledged_.erase(asked);
       break;
     }
   Unit unit;
@@ -119,11 +119,16 @@ void Autoscaler::launch_failed(const std::string& token, ProviderFailure kind, c
   if (head) return;
   auto& block = blocks_[key];
   if (now >= block.until) block.failures = std::min(block.failures + 1, 40);  // failures at the same time count once
-  double wait = options_.backoff * std::pow(2.0, block.failures - 1);
-  if (kind == ProviderFailure::invalid) wait = std::max(wait, 60.0);  // a shorter wait would not help
+  const double at_least = kind == ProviderFailure::invalid ? 60 : 0;          // a shorter wait would not help
+  block_launches(block, why, kind != ProviderFailure::failed, now, at_least);
+}
+
+void Autoscaler::block_launches(Block& block, const std::string& why, bool refused, Seconds now,
+                                double at_least) const {
+  const double wait = std::max(options_.backoff * std::pow(2.0, block.failures - 1), at_least);
   block.until = now + std::min(wait, options_.max_backoff);
   block.why = why;
-  block.none_there = kind != ProviderFailure::failed;
+  block.refused = refused;
 }
 
 void Autoscaler::gone(const std::string& token, Seconds) { units_.erase(token); }
@@ -165,7 +170,7 @@ std::vector<Resources> Autoscaler::unplaced(const Demand& demand, std::vector<Re
         if (!room.take(needs)) room = Room(Resources{.cpus = 0});  // more than the machine has: nothing is free
     rooms.push_back(std::move(room));
   }
-  for (const auto& asked : asked_)
+  for (const auto& asked : unacknowledged_)
     rooms.emplace_back(options_.types[asked.type].resources, options_.types[asked.type].resources_known);
   std::vector<TrialShape> shapes = demand.pending;
   hypertune::detail::stable_sort(shapes.begin(), shapes.end(), [](const TrialShape& a, const TrialShape& b) {
@@ -201,7 +206,7 @@ std::vector<Autoscaler::Option> Autoscaler::choices(Seconds now) const {
       // On-demand only if spot machines of this type are not available now; a failed call does not show that.
       if (!spot && type.spot == Spot::prefer) {
         const auto block = blocks_.find({i, true});
-        if (block == blocks_.end() || now >= block->second.until || !block->second.none_there) continue;
+        if (block == blocks_.end() || now >= block->second.until || !block->second.refused) continue;
       }
       all.push_back({i, spot, price_of(i, spot)});
     }
@@ -210,7 +215,7 @@ std::vector<Autoscaler::Option> Autoscaler::choices(Seconds now) const {
 }
 
 int Autoscaler::launch_room() const {
-  int launching = static_cast<int>(asked_.size()), there = 0;
+  int launching = static_cast<int>(unacknowledged_.size()), there = 0;
   for (const auto& [token, unit] : units_) {
     if (unit.head) continue;
     if (unit.phase == Phase::launching)
@@ -222,8 +227,8 @@ int Autoscaler::launch_room() const {
   return static_cast<int>(std::min(most, 1e6)) - launching;
 }
 
-void Autoscaler::note(ScaleDecision& decision, const std::string& key, const std::string& text) {
-  auto& last = noted_[key];
+void Autoscaler::log_once(ScaleDecision& decision, const std::string& key, const std::string& text) {
+  auto& last = logged_[key];
   if (last == text) return;
   last = text;
   if (!text.empty()) decision.log.push_back(text);
@@ -236,10 +241,10 @@ void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecis
   const auto options = choices(now);
   std::map<std::pair<std::size_t, bool>, int> launched, serves;
   int room = launch_room();
-  int workers = machines() + static_cast<int>(asked_.size());
+  int workers = machines() + static_cast<int>(unacknowledged_.size());
   std::map<std::size_t, int> of_type;
   for (std::size_t i = 0; i < options_.types.size(); ++i)
-    of_type[i] = count(i) + static_cast<int>(std::count_if(asked_.begin(), asked_.end(),
+    of_type[i] = count(i) + static_cast<int>(std::count_if(unacknowledged_.begin(), unacknowledged_.end(),
                                                            [&](const LaunchMachine& a) { return a.type == i; }));
   std::vector<std::pair<Resources, double>> fair;  // the minimum cost of one trial of each shape
   const auto fair_price = [&](const Resources& needs) {
@@ -303,7 +308,7 @@ void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecis
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(*i));
     const LaunchMachine launch{best->type, best->spot};
     decision.actions.push_back(launch);
-    asked_.push_back(launch);
+    unacknowledged_.push_back(launch);
     ++launched[{best->type, best->spot}];
     serves[{best->type, best->spot}] += static_cast<int>(best_packed.size());
     ++of_type[best->type];
@@ -325,24 +330,24 @@ void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecis
         blocked += fmt::format("{}{}: {}", blocked.empty() ? "" : "; ", describe(kind.first, kind.second), block.why);
     why += blocked.empty() ? "has its max_workers" : "has its max_workers, or could not be had (" + blocked + ")";
   }
-  note(decision, "held", why);
+  log_once(decision, "held", why);
 }
 
 void Autoscaler::keep_minimum(Seconds now, ScaleDecision& decision) {
   const auto options = choices(now);
-  int workers = machines() + static_cast<int>(asked_.size());
+  int workers = machines() + static_cast<int>(unacknowledged_.size());
   int room = launch_room();
   const auto launch = [&](const Option& option, const std::string& why) {
     const LaunchMachine machine{option.type, option.spot};
     decision.actions.push_back(machine);
-    asked_.push_back(machine);
+    unacknowledged_.push_back(machine);
     ++workers;
     --room;
     decision.log.push_back(fmt::format("launch 1 machine ({}): {}", describe(option.type, option.spot), why));
   };
   const auto asked_of = [&](std::size_t type) {
-    return static_cast<int>(
-        std::count_if(asked_.begin(), asked_.end(), [&](const LaunchMachine& asked) { return asked.type == type; }));
+    return static_cast<int>(std::count_if(unacknowledged_.begin(), unacknowledged_.end(),
+                                          [&](const LaunchMachine& asked) { return asked.type == type; }));
   };
   for (const auto& option : options) {
     const auto& type = options_.types[option.type];
@@ -383,9 +388,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
                                            describe(unit.type, unit.spot), now - unit.since));
         auto& block = blocks_[{unit.type, unit.spot}];
         block.failures = std::min(block.failures + 1, 40);
-        block.until = now + std::min(options_.backoff * std::pow(2.0, block.failures - 1), options_.max_backoff);
-        block.why = "a machine did not come up in time";
-        block.none_there = false;
+        block_launches(block, "a machine did not come up in time", false, now);
       }
       continue;
     }
@@ -401,7 +404,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
     if (!unit.idle_since) unit.idle_since = now;
     if (unit.phase == Phase::draining) {
       // This Demand was made after the executor had processed the drain, and it shows no trial on the machine.
-      if (now > unit.since && !demand.leaving.contains(token)) {
+      if (now > unit.since && !demand.unacknowledged_drains.contains(token)) {
         unit.phase = Phase::ending;
         const auto why = fmt::format("idle for {:.0f} s", now - *unit.idle_since);
         decision.actions.push_back(TerminateMachine{token, why});
@@ -459,7 +462,7 @@ ScaleDecision Autoscaler::decide(const Demand& demand, Seconds now) {
     }
   if (waiting.empty()) {
     need_since_.reset();
-    note(decision, "held", "");
+    log_once(decision, "held", "");
   } else {
     if (!need_since_) need_since_ = now;
     if (now - *need_since_ >= options_.grow_delay) grow(waiting, now, decision);

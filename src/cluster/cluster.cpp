@@ -1,6 +1,6 @@
 // Cluster: its machines and their journal.
 #include <hypertune/cluster/cluster.hpp>
-#include <hypertune/cluster/detail/pause.hpp>
+#include <hypertune/cluster/detail/poll_interval.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/stable_sort.hpp>
@@ -29,30 +29,30 @@ static const Machine* find_token(const std::vector<Machine>& machines, std::stri
 }
 
 // How long, in seconds, a machine may wait for something that somebody probably has to fix.
-constexpr double doubtful_for = 60;
+constexpr double may_fail_for = 60;
 
 /// What a machine waits for, and since when. Times are seconds since the caller began to wait.
 class Waiting {
  public:
-  double doubtful_since(const Machine& machine, double now) {
-    if (!machine.doubtful) doubtful_.reset();
-    if (machine.doubtful && !doubtful_) doubtful_ = now;
-    return doubtful_ ? now - *doubtful_ : 0;
+  double may_fail_since(const Machine& machine, double now) {
+    if (!machine.may_fail) may_fail_since_.reset();
+    if (machine.may_fail && !may_fail_since_) may_fail_since_ = now;
+    return may_fail_since_ ? now - *may_fail_since_ : 0;
   }
   /// The reason for waiting, once it has not changed for a while, and only once per reason; empty: nothing to report.
   std::string to_tell(const Machine& machine, double now) {
     constexpr double settled = 3;
-    if (machine.waits != waits_) {
-      waits_ = machine.waits;
+    if (machine.waiting_reason != reason_) {
+      reason_ = machine.waiting_reason;
       since_ = now;
     }
-    if (waits_.empty() || now - since_ < settled || !told_.insert(waits_).second) return {};
-    return waits_;
+    if (reason_.empty() || now - since_ < settled || !told_.insert(reason_).second) return {};
+    return reason_;
   }
 
  private:
-  std::optional<double> doubtful_;
-  std::string waits_;
+  std::optional<double> may_fail_since_;
+  std::string reason_;
   std::set<std::string> told_;  // two reasons may alternate: pulling an image, and waiting for the next pull
   double since_ = 0;
 };
@@ -105,12 +105,12 @@ std::vector<Machine> Cluster::reconcile() {
   using State = LedgerEntry::State;
   auto machines = provider_.list();
   const double listing_delay = provider_.listing_delay();
-  detail::Pause pause(0.2);
+  detail::PollInterval pause(0.2);
   for (;;) {  // a request whose answer was lost: list() may show the machine only after a delay
     double youngest = listing_delay + 1;
     for (const auto& entry : journal_.ledger().entries)
-      if (entry.state == State::wanted && detail::find_token(machines, entry.token) == nullptr)
-        youngest = std::min(youngest, wall_now() - entry.wanted_at);
+      if (entry.state == State::requested && detail::find_token(machines, entry.token) == nullptr)
+        youngest = std::min(youngest, wall_now() - entry.requested_at);
     if (youngest > listing_delay || youngest < -60) break;
     pause.wait(hooks_.stop);
     check_cancelled();
@@ -124,9 +124,9 @@ std::vector<Machine> Cluster::reconcile() {
     if (entry == nullptr) {
       say(fmt::format("found machine {} ({}), which was made elsewhere", machine.id, machine.node_type));
       journal_.adopt(machine, price, on_demand);
-    } else if (entry->state == State::wanted || entry->state == State::refused || entry->state == State::gone ||
+    } else if (entry->state == State::requested || entry->state == State::refused || entry->state == State::gone ||
                entry->id != machine.id) {
-      journal_.have(machine);
+      journal_.created(machine);
     }
     const bool stopped = machine.state == MachineState::stopped || machine.state == MachineState::stopping;
     if (entry != nullptr && entry->stopped != stopped)
@@ -134,7 +134,7 @@ std::vector<Machine> Cluster::reconcile() {
   }
   for (const auto& entry : ledger.entries) {
     if (!entry.open() || detail::find_token(machines, entry.token) != nullptr) continue;
-    if (entry.state == State::wanted)
+    if (entry.state == State::requested)
       journal_.refused(entry.token, "it never came to be");
     else if (wall_now() - entry.launched_at > listing_delay || wall_now() < entry.launched_at)
       journal_.gone(entry.token);
@@ -148,7 +148,7 @@ std::vector<Machine> Cluster::observe() {
   auto machines = provider_.list();
   const double listing_delay = provider_.listing_delay();
   for (const auto& entry : before.entries) {
-    if (entry.state != State::there && entry.state != State::ending) continue;
+    if (entry.state != State::exists && entry.state != State::ending) continue;
     if (detail::find_token(machines, entry.token) == nullptr && wall_now() - entry.launched_at > listing_delay)
       journal_.gone(entry.token);
   }
@@ -175,10 +175,10 @@ Machine Cluster::launch(const NodeType& type, bool spot, bool head, const std::s
   request.node_config = type.node_config;
   request.head = head;
   request.spot = spot;
-  journal_.want(request, price, on_demand);
+  journal_.requested(request, price, on_demand);
   try {
     auto machine = provider_.create(request);
-    journal_.have(machine);
+    journal_.created(machine);
     return machine;
   } catch (const ProviderError& error) {
     if (error.kind() != ProviderFailure::failed) {
@@ -186,12 +186,12 @@ Machine Cluster::launch(const NodeType& type, bool spot, bool head, const std::s
       throw;
     }
     // The machine may have been made anyway: the answer was lost or could not be read.
-    detail::Pause pause(0.2);
+    detail::PollInterval pause(0.2);
     const double until = wall_now() + provider_.listing_delay();
     for (;;) {
       const auto machines = provider_.list();
       if (const auto* found = detail::find_token(machines, token)) {
-        journal_.have(*found);
+        journal_.created(*found);
         return *found;
       }
       if (wall_now() >= until) break;
@@ -216,7 +216,7 @@ void Cluster::terminate(const std::vector<Machine>& machines, const std::string&
                          ids.begin() + static_cast<std::ptrdiff_t>(std::min(ids.size(), at + 100))});
   for (const auto& machine : machines) access_.forget(*this, machine);
   if (!wait) return;
-  detail::Pause pause;
+  detail::PollInterval pause;
   const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     const auto left = provider_.list();
@@ -259,7 +259,7 @@ void Cluster::stop_or_terminate(const std::vector<Machine>& machines, const std:
 }
 
 Machine Cluster::await_address(const Machine& wanted) {
-  detail::Pause pause;
+  detail::PollInterval pause;
   const auto begin = std::chrono::steady_clock::now();
   detail::Waiting waiting;
   for (;;) {
@@ -279,29 +279,29 @@ Machine Cluster::await_address(const Machine& wanted) {
       for (const auto& machine : *machines)
         if (machine.id == wanted.id) found = &machine;
     if (found != nullptr && found->state == MachineState::running && !found->address.empty()) {
-      journal_.have(*found);
+      journal_.created(*found);
       return *found;
     }
     if (machines && found == nullptr && waited > provider_.listing_delay()) {
       const auto why = provider_.explain(wanted.id);
-      throw NotComing(fmt::format("machine {}: {}", wanted.id,
-                                  why.empty() ? "it is gone before it was up" : fmt::format("it {}", why)));
+      throw CannotStart(fmt::format("machine {}: {}", wanted.id,
+                                    why.empty() ? "it is gone before it was up" : fmt::format("it {}", why)));
     }
     if (found != nullptr) {
-      const double limit = std::min(detail::doubtful_for, config_.provider.start_timeout);
-      if (found->hopeless || waiting.doubtful_since(*found, waited) > limit)
-        throw NotComing(fmt::format("machine {}: it {}", wanted.id, found->waits));
+      const double limit = std::min(detail::may_fail_for, config_.provider.start_timeout);
+      if (found->cannot_start || waiting.may_fail_since(*found, waited) > limit)
+        throw CannotStart(fmt::format("machine {}: it {}", wanted.id, found->waiting_reason));
       if (const auto why = waiting.to_tell(*found, waited); !why.empty())
         say(fmt::format("{} {}", detail::machine_label(*found), why));
     }
     if (waited > config_.provider.start_timeout) {
-      const std::string seen = !machines                ? "the provider could not be asked about it (" + trouble + ")"
-                               : found == nullptr       ? "not shown"
-                               : !found->waits.empty()  ? "it " + found->waits
-                               : found->address.empty() ? "without an address"
-                                                        : to_string(found->state);
+      const std::string seen = !machines          ? "the provider could not be asked about it (" + trouble + ")"
+                               : found == nullptr ? "not shown"
+                               : !found->waiting_reason.empty() ? "it " + found->waiting_reason
+                               : found->address.empty()         ? "without an address"
+                                                                : to_string(found->state);
       const auto why = fmt::format("machine {}: {} after {:.0f} s (provider.start_timeout)", wanted.id, seen, waited);
-      if (found != nullptr && found->doubtful) throw NotComing(why);
+      if (found != nullptr && found->may_fail) throw CannotStart(why);
       throw Error(Errc::io, why);
     }
     pause.wait(hooks_.stop);
@@ -351,9 +351,9 @@ ClusterView view_cluster(const ClusterConfig& config, AnyProvider provider) {
     std::filesystem::create_directories(state, ignored);
     machines = provider.list();
   } catch (const ProviderError& error) {
-    view.trouble = error.what();
+    view.error = error.what();
     for (const auto& entry : view.ledger.entries)
-      if (entry.state == LedgerEntry::State::there || entry.state == LedgerEntry::State::ending) {
+      if (entry.state == LedgerEntry::State::exists || entry.state == LedgerEntry::State::ending) {
         Machine machine;
         machine.id = entry.id;
         machine.token = entry.token;
@@ -381,7 +381,7 @@ ClusterView view_cluster(const ClusterConfig& config, AnyProvider provider) {
   return view;
 }
 
-std::string setup_trouble(const ClusterConfig& config, const Machine& machine) {
+std::string setup_problem(const ClusterConfig& config, const Machine& machine) {
   const auto state = cluster_state(config.name);
   const auto ledger = ClusterJournal::read(state);
   const auto* entry = ledger.find_id(machine.id);
@@ -392,7 +392,7 @@ std::string setup_trouble(const ClusterConfig& config, const Machine& machine) {
   if (!entry->ready)
     return fmt::format("{} is not set up: its last set-up has failed, or was interrupted; run `hypertune up {}`", label,
                        config.file.filename().string());
-  if (!entry->setup.empty() && entry->setup != setup_print(config, machine))
+  if (!entry->setup.empty() && entry->setup != setup_fingerprint(config, machine))
     return fmt::format("{} was set up by another file, or by this one before it changed; run `hypertune up {}`", label,
                        config.file.filename().string());
   return {};

@@ -3,7 +3,7 @@
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/detail/parallel.hpp>
-#include <hypertune/cluster/detail/pause.hpp>
+#include <hypertune/cluster/detail/poll_interval.hpp>
 
 #include <fmt/format.h>
 
@@ -36,12 +36,12 @@ MachineReport AnyAccess::set_up(Cluster& cluster, const Machine& machine, const 
   MachineReport report;
   try {
     report.machine = cluster.await_address(machine);
-    cluster.journal().ready(report.machine.token, setup_print(cluster.config(), report.machine));
+    cluster.journal().ready(report.machine.token, setup_fingerprint(cluster.config(), report.machine));
   } catch (const std::exception& error) { report.error = error.what(); }
   return report;
 }
 
-std::string setup_print(const ClusterConfig& config, const Machine& machine) {
+std::string setup_fingerprint(const ClusterConfig& config, const Machine& machine) {
   detail::Fingerprint print;
   for (const auto* commands :
        {&config.initialization_commands, &config.setup_commands, &role_commands(config, machine)}) {
@@ -71,7 +71,7 @@ Machine Cluster::launch_head() {
   if (type.spot != Spot::never) markets.push_back(true);
   if (type.spot != Spot::only) markets.push_back(false);
   const auto begin = std::chrono::steady_clock::now();
-  detail::Pause pause(1, 30);
+  detail::PollInterval pause(1, 30);
   for (;;) {
     for (std::size_t i = 0; i < markets.size(); ++i) {
       try {
@@ -135,7 +135,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
       if (!std::exchange(told, true))
         say(fmt::format("the other workers are asked for again, for {:.0f} s in all (provider.start_timeout)",
                         config_.provider.start_timeout));
-      detail::Pause pause(std::max(0.01, next - now()));
+      detail::PollInterval pause(std::max(0.01, next - now()));
       pause.wait(hooks_.stop);
       continue;
     }

@@ -49,7 +49,7 @@ const LedgerEntry* Ledger::find_id(std::string_view id) const {
 CostReport Ledger::cost(WallTime now, const std::string& currency, bool all) const {
   CostReport report;
   report.currency = currency;
-  const std::size_t first = all || lives.empty() ? 0 : lives.back().first;
+  const std::size_t first = all || generations.empty() ? 0 : generations.back().first;
   for (std::size_t i = first; i < entries.size(); ++i) {
     const auto& entry = entries[i];
     if (entry.launched_at <= 0) continue;
@@ -76,7 +76,7 @@ static void apply_record(Ledger& ledger, const json::object& record) {
     if (ledger.find(token) != nullptr) return;
     bool any = false;
     for (const auto& entry : ledger.entries) any = any || entry.open();
-    if (!any) ledger.lives.emplace_back(ledger.entries.size(), ++ledger.life);
+    if (!any) ledger.generations.emplace_back(ledger.entries.size(), ++ledger.generation);
     LedgerEntry entry;
     entry.token = token;
     entry.node_type = text_of(record, "type");
@@ -84,7 +84,7 @@ static void apply_record(Ledger& ledger, const json::object& record) {
     entry.spot = flag_of(record, "spot");
     entry.price = number_of(record, "price");
     entry.on_demand = number_of(record, "on_demand");
-    entry.wanted_at = time;
+    entry.requested_at = time;
     ledger.entries.push_back(std::move(entry));
     if (what == "want") return;
   }
@@ -93,8 +93,8 @@ static void apply_record(Ledger& ledger, const json::object& record) {
   if (what == "have" || what == "adopt") {
     entry->id = text_of(record, "id");
     if (const auto address = text_of(record, "address"); !address.empty()) entry->address = address;
-    if (entry->state == State::wanted || entry->state == State::refused || entry->state == State::gone)
-      entry->state = State::there;
+    if (entry->state == State::requested || entry->state == State::refused || entry->state == State::gone)
+      entry->state = State::exists;
     if (entry->launched_at <= 0) entry->launched_at = time;
   } else if (what == "refused") {
     entry->state = State::refused;
@@ -116,7 +116,7 @@ static void apply_record(Ledger& ledger, const json::object& record) {
     if (!entry->stopped) entry->stopped_at = time;
     entry->stopped = true;
     entry->ready = false;
-    if (entry->state == State::ending) entry->state = State::there;
+    if (entry->state == State::ending) entry->state = State::exists;
   } else if (what == "started") {
     if (entry->stopped) entry->paused += std::max(0.0, time - entry->stopped_at);
     entry->stopped = false;
@@ -211,7 +211,7 @@ static json::object record(const char* what, std::string_view token) {
 }
 }  // namespace detail
 
-void ClusterJournal::want(const LaunchRequest& request, double price, double on_demand) {
+void ClusterJournal::requested(const LaunchRequest& request, double price, double on_demand) {
   auto record = detail::record("want", request.token);
   record["type"] = request.node_type;
   record["head"] = request.head;
@@ -220,7 +220,7 @@ void ClusterJournal::want(const LaunchRequest& request, double price, double on_
   record["on_demand"] = on_demand;
   append(detail::json::serialize(record));
 }
-void ClusterJournal::have(const Machine& machine) {
+void ClusterJournal::created(const Machine& machine) {
   auto record = detail::record("have", machine.token);
   record["id"] = machine.id;
   record["address"] = machine.address;

@@ -247,11 +247,11 @@ struct ClusterScaler::Impl {
       }
       HostDemand asked;
       bool known = true;
-      std::set<std::string> leaving;  // as of before demand() is called
+      std::set<std::string> unacknowledged_drains;  // as of before demand() is called
       {
         const std::lock_guard lock(mutex);
         for (const auto& [token, unit] : units)
-          if (unit.draining && !unit.heard && now() < unit.draining_since + 60) leaving.insert(token);
+          if (unit.draining && !unit.heard && now() < unit.draining_since + 60) unacknowledged_drains.insert(token);
       }
       try {
         asked = demand();
@@ -265,7 +265,7 @@ struct ClusterScaler::Impl {
         if (known) {
           Demand converted;
           converted.pending = std::move(asked.pending);
-          converted.leaving = std::move(leaving);
+          converted.unacknowledged_drains = std::move(unacknowledged_drains);
           for (const auto& [token, unit] : units)
             if (const auto busy = asked.running.find(name_of(unit.machine));
                 !unit.machine.id.empty() && busy != asked.running.end() && !busy->second.empty())
@@ -353,7 +353,7 @@ std::vector<Resources> ClusterScaler::impossible() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->cannot;
 }
-std::optional<std::string> ClusterScaler::hopeless() const {
+std::optional<std::string> ClusterScaler::why_no_machine() const {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->any_ready || impl_->failures < 3 || !impl_->units.empty()) return std::nullopt;
   return impl_->last_failure;

@@ -1,4 +1,4 @@
-// Conversation: answers the requests of one connection to a CheckpointServer.
+// RequestHandler: answers the requests of one connection to a CheckpointServer.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/checkpoint/transfer/impl/answers.hpp>
@@ -30,11 +30,11 @@ constexpr std::size_t max_header = 8192;
 constexpr std::size_t send_block = std::size_t{128} << 10U;
 constexpr std::chrono::milliseconds patience(250);  // how long a request waits for chunks that are being computed
 
-class Conversation {
+class RequestHandler {
  public:
-  Conversation(ServerShared& server, Wire& wire, const std::function<void()>& proven,
-               const std::function<void(bool)>& idle)
-      : server_(server), wire_(wire), proven_(proven), idle_(idle) {}
+  RequestHandler(ServerShared& server, Wire& wire, const std::function<void()>& authenticated,
+                 const std::function<void(bool)>& idle)
+      : server_(server), wire_(wire), authenticated_(authenticated), idle_(idle) {}
 
   /// Answers one request; false if the connection should end.
   bool answer_next();
@@ -44,20 +44,20 @@ class Conversation {
   bool refuse(http::status status, std::string_view why, bool proceed = false);
   bool send_text(http::status status, std::string_view type, std::string_view text);
   bool send_header(Header& header, bool body_follows);
-  bool give(const Target& target);
-  bool give_chunks();
-  bool give_data();
-  bool give_plain(ByteRange range);
-  bool give_blocks(ByteRange range);
-  bool give_file(std::size_t file, ByteRange part);
-  std::optional<bool> give_compressed(ByteRange range);
+  bool send(const Target& target);
+  bool send_chunks();
+  bool send_data();
+  bool send_plain(ByteRange range);
+  bool send_blocks(ByteRange range);
+  bool send_file(std::size_t file, ByteRange part);
+  std::optional<bool> send_compressed(ByteRange range);
   bool read_range(ByteRange range, char* into);
   bool open_file(std::size_t index);
   bool rated(std::size_t bytes);
 
   ServerShared& server_;
   Wire& wire_;
-  const std::function<void()>& proven_;
+  const std::function<void()>& authenticated_;
   const std::function<void(bool)>& idle_;
   beast::flat_buffer buffer_{max_header + 4096};
   http::request<http::empty_body> request_;
@@ -69,7 +69,7 @@ class Conversation {
   int no_zstd_for_ = 0;  // number of pieces to send uncompressed, after a sample that did not shrink
 };
 
-bool Conversation::receive() {
+bool RequestHandler::receive() {
   ErrorCode error;
   if (buffer_.size() == 0) {
     idle_(true);
@@ -103,7 +103,7 @@ bool Conversation::receive() {
   return false;
 }
 
-bool Conversation::answer_next() {
+bool RequestHandler::answer_next() {
   if (!receive()) return false;
   wire_.set_stall(server_.options.stall_timeout);
   if (!server_.options.token.empty()) {
@@ -117,22 +117,22 @@ bool Conversation::answer_next() {
     return refuse(http::status::method_not_allowed, "only GET is answered here");
   const auto target = parse_target({request_.target().data(), request_.target().size()});
   if (!target) return refuse(http::status::not_found, "there is nothing of this name");
-  if (!known_) proven_();
+  if (!known_) authenticated_();
   known_ = true;
   server_.requests += 1;
   try {
-    return give(*target) && request_.keep_alive();
+    return send(*target) && request_.keep_alive();
   } catch (const Error& e) {
     return refuse(e.code() == Errc::corrupt ? http::status::gone : http::status::internal_server_error, e.what(), true);
   }
 }
 
-bool Conversation::refuse(http::status status, std::string_view why, bool proceed) {
+bool RequestHandler::refuse(http::status status, std::string_view why, bool proceed) {
   server_.refused += 1;
   return send_text(status, "text/plain", std::string(why) + "\n") && proceed && request_.keep_alive();
 }
 
-bool Conversation::send_header(Header& header, bool body_follows) {
+bool RequestHandler::send_header(Header& header, bool body_follows) {
   header.version(11);
   header.set(http::field::server, "hypertune");
   header.keep_alive(request_.keep_alive());
@@ -144,7 +144,7 @@ bool Conversation::send_header(Header& header, bool body_follows) {
   return !error;
 }
 
-bool Conversation::send_text(http::status status, std::string_view type, std::string_view text) {
+bool RequestHandler::send_text(http::status status, std::string_view type, std::string_view text) {
   Header header(status, 11);
   header.set(http::field::content_type, beast::string_view(type.data(), type.size()));
   if (status == http::status::unauthorized) header.set(http::field::www_authenticate, "Bearer");
@@ -162,7 +162,7 @@ bool Conversation::send_text(http::status status, std::string_view type, std::st
 }
 
 /// Waits as the rate limit requires. False if the connection should end.
-bool Conversation::rated(std::size_t bytes) {
+bool RequestHandler::rated(std::size_t bytes) {
   ErrorCode error;
   const auto now = Clock::now();
   const auto when = server_.rate.take(bytes, now);
@@ -175,23 +175,23 @@ bool Conversation::rated(std::size_t bytes) {
   return !error;
 }
 
-bool Conversation::give(const Target& target) {
+bool RequestHandler::send(const Target& target) {
   if (target.what == Target::What::list) {
     std::string lines;
-    for (const CheckpointInfo& info : server_.shelf.list(target.info.trial))
+    for (const CheckpointInfo& info : server_.checkpoints.list(target.info.trial))
       if (is_plain_utf8(info.name)) lines += info_line(info);
     return send_text(http::status::ok, "text/plain", lines);
   }
   if (!served_ || served_->found.info.digest != target.info.digest || served_->found.info.trial != target.info.trial ||
       !served_->in_place()) {
     file_ = {};
-    served_ = server_.shelf.find(target.info);
+    served_ = server_.checkpoints.find(target.info);
   }
   if (!served_) return refuse(http::status::not_found, "there is no such checkpoint here", true);
   switch (target.what) {
     case Target::What::manifest: return send_text(http::status::ok, "application/json", served_->found.text);
-    case Target::What::chunks: return give_chunks();
-    case Target::What::data: return give_data();
+    case Target::What::chunks: return send_chunks();
+    case Target::What::data: return send_data();
     default: break;
   }
   if (!find_checkpoint(served_->store, served_->found.info, target.deep))
@@ -199,19 +199,19 @@ bool Conversation::give(const Target& target) {
   return send_text(http::status::ok, "text/plain", info_line(served_->found.info));
 }
 
-bool Conversation::give_chunks() {
-  const auto chunks = server_.shelf.chunks(served_, patience);
+bool RequestHandler::send_chunks() {
+  const auto chunks = server_.checkpoints.chunks(served_, patience);
   if (!chunks) return send_text(http::status::accepted, "text/plain", "being computed\n");
   return send_text(http::status::ok, "application/octet-stream", *chunks);
 }
 
-bool Conversation::give_data() {
+bool RequestHandler::send_data() {
   const auto field = request_[http::field::range];
   const auto range = parse_range({field.data(), field.size()}, served_->layout.total());
   if (!range) return refuse(http::status::range_not_satisfiable, "ask for one range of bytes within the content", true);
   if (server_.options.compress && request_[http::field::accept_encoding] == "zstd")
-    if (const auto went = give_compressed(*range)) return *went;
-  return give_plain(*range);
+    if (const auto sent = send_compressed(*range)) return *sent;
+  return send_plain(*range);
 }
 
 namespace {
@@ -226,7 +226,7 @@ Header data_header(ByteRange range, std::uint64_t total) {
 }  // namespace
 
 /// nullopt: send it uncompressed instead.
-std::optional<bool> Conversation::give_compressed(ByteRange range) {
+std::optional<bool> RequestHandler::send_compressed(ByteRange range) {
   if (range.size() > largest_compressed_piece || range.size() < 512) return std::nullopt;
   if (no_zstd_for_ > 0) {
     --no_zstd_for_;
@@ -256,7 +256,7 @@ std::optional<bool> Conversation::give_compressed(ByteRange range) {
   return true;
 }
 
-bool Conversation::open_file(std::size_t index) {
+bool RequestHandler::open_file(std::size_t index) {
   if (file_ && file_index_ == index) return true;
   file_ = open_regular(served_->directory.get(), served_->found.manifest.files[index].name);
   file_index_ = index;
@@ -265,7 +265,7 @@ bool Conversation::open_file(std::size_t index) {
          static_cast<std::uint64_t>(status.st_size) == served_->found.manifest.files[index].size;
 }
 
-bool Conversation::read_range(ByteRange range, char* into) {
+bool RequestHandler::read_range(ByteRange range, char* into) {
   while (range.begin < range.end) {
     const std::size_t index = served_->layout.file_at(range.begin);
     if (!open_file(index)) return false;
@@ -283,7 +283,7 @@ bool Conversation::read_range(ByteRange range, char* into) {
   return true;
 }
 
-bool Conversation::give_plain(ByteRange range) {
+bool RequestHandler::send_plain(ByteRange range) {
   // Errors must be found before the header promises the content.
   if (!open_file(served_->layout.file_at(range.begin)))
     return refuse(http::status::gone, "its files are not what was sealed");
@@ -297,19 +297,19 @@ bool Conversation::give_plain(ByteRange range) {
       const std::size_t index = served_->layout.file_at(part.begin);
       const std::uint64_t end = std::min(part.end, served_->layout.end(index));
       if (!wire_.encrypted() && end - part.begin >= send_block) {
-        if (part.begin > range.begin && !give_blocks({range.begin, part.begin})) return false;
-        if (!give_file(index, {part.begin, end})) return false;
+        if (part.begin > range.begin && !send_blocks({range.begin, part.begin})) return false;
+        if (!send_file(index, {part.begin, end})) return false;
         range.begin = end;
         break;
       }
       part.begin = end;
     }
-    if (part.begin >= part.end && range.begin < range.end) return give_blocks(range);
+    if (part.begin >= part.end && range.begin < range.end) return send_blocks(range);
   }
   return true;
 }
 
-bool Conversation::give_file(std::size_t file, ByteRange part) {
+bool RequestHandler::send_file(std::size_t file, ByteRange part) {
   if (!open_file(file)) return false;
   auto offset = static_cast<off_t>(part.begin - served_->layout.begin(file));
   for (std::uint64_t left = part.size(); left > 0;) {
@@ -326,7 +326,7 @@ bool Conversation::give_file(std::size_t file, ByteRange part) {
   return true;
 }
 
-bool Conversation::give_blocks(ByteRange range) {
+bool RequestHandler::send_blocks(ByteRange range) {
   if (!block_) block_ = std::make_unique_for_overwrite<char[]>(send_block);
   while (range.begin < range.end) {
     const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(range.size(), server_.rate.slice(send_block)));
@@ -341,10 +341,10 @@ bool Conversation::give_blocks(ByteRange range) {
 
 }  // namespace
 
-void converse(ServerShared& server, Wire& wire, const std::function<void()>& proven,
-              const std::function<void(bool)>& idle) {
-  Conversation conversation(server, wire, proven, idle);
-  while (conversation.answer_next()) {}
+void handle_requests(ServerShared& server, Wire& wire, const std::function<void()>& authenticated,
+                     const std::function<void(bool)>& idle) {
+  RequestHandler handler(server, wire, authenticated, idle);
+  while (handler.answer_next()) {}
 }
 
 }  // namespace hypertune::inline v0::detail

@@ -1,7 +1,7 @@
 // fetch_checkpoint().
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
+#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
 #include <hypertune/checkpoint/transfer/impl/peer.hpp>
 #include <hypertune/checkpoint/transfer/impl/reuse.hpp>
 #include <hypertune/checkpoint/transfer/impl/stream.hpp>
@@ -67,12 +67,12 @@ class Fetch {
   const std::stop_callback<std::function<void()>> on_stop_;
   detail::PeerLimits limits_;
   std::unique_ptr<detail::Peer> peer_;
-  std::optional<detail::Arrivals> arrivals_;
+  std::optional<detail::PartialCheckpoint> partial_;
   FetchReport report_;
 };
 
 void Fetch::require_time() const {
-  if (stop_.stop_requested()) fail(Errc::io, "stopped; what has arrived is kept for the next try");
+  detail::require_not_stopped(stop_);
   if (Clock::now() >= limits_.deadline) fail(Errc::io, "out of time; what has arrived is kept for the next try");
 }
 
@@ -107,15 +107,15 @@ void Fetch::take_manifest(std::string text) {
   if (manifest.trial != info_.trial || manifest.steps != info_.steps)
     fail(Errc::corrupt, "{}: its manifest is of trial {} after {} steps, not of trial {} after {}", from_.to_string(),
          manifest.trial, manifest.steps, info_.trial, info_.steps);
-  arrivals_.emplace(store_, info_, std::move(text), std::move(manifest));
+  partial_.emplace(store_, info_, std::move(text), std::move(manifest));
 }
 
 std::string Fetch::chunks_of_peer(const std::vector<detail::Found>& bases) {
   const Target target{.what = Target::What::chunks, .info = info_, .deep = false};
-  const Manifest& manifest = arrivals_->manifest();
+  const Manifest& manifest = partial_->manifest();
   const std::uint64_t most = std::max<std::uint64_t>(detail::max_chunk_bytes(manifest), 64);
   // The peer computes chunks at hundreds of MB/s; after a much longer time, it is given up.
-  const auto patience = options_.stall_timeout + std::chrono::microseconds(arrivals_->layout().total() / 10);
+  const auto patience = options_.stall_timeout + std::chrono::microseconds(partial_->layout().total() / 10);
   std::size_t next_base = 0;
   for (const auto begin = Clock::now(); Clock::now() - begin < patience;) {
     const auto asked_at = Clock::now();
@@ -139,7 +139,7 @@ std::string Fetch::chunks_of_peer(const std::vector<detail::Found>& bases) {
 
 void Fetch::fetch_content(detail::FetchShared& shared) {
   shared.queue_missing();
-  const std::uint64_t lacking = arrivals_->layout().total() - arrivals_->have();
+  const std::uint64_t lacking = partial_->layout().total() - partial_->have();
   const int useful = static_cast<int>(std::min<std::uint64_t>(lacking / worth_a_stream, 63));
   const detail::ExtraStreams extra(std::min(options_.streams - 1, useful));
   const auto stop_all = std::function<void()>([&] { shared.alarm.raise(); });
@@ -174,29 +174,29 @@ void Fetch::fetch_from_server() {
   report_.bytes_overhead += text.size();
   take_manifest(std::move(text));
   for (bool again = false;; again = true) {
-    detail::Arrivals& arrivals = *arrivals_;
-    detail::FetchShared shared(from_, info_, options_, arrivals);
+    detail::PartialCheckpoint& partial = *partial_;
+    detail::FetchShared shared(from_, info_, options_, partial);
     shared.limits = limits_;
-    if (!again) report_.bytes_resumed = arrivals.have();
+    if (!again) report_.bytes_resumed = partial.have();
     const bool strict = !options_.content_id.empty();
     std::vector<detail::Found> bases;
-    if (options_.reuse && !again && arrivals.have() < arrivals.layout().total()) {
+    if (options_.reuse && !again && partial.have() < partial.layout().total()) {
       bases = detail::find_bases(store_, info_, options_.bases);
       // Equal checksums can be forged, so with a content id, only chunks are reused.
-      if (!strict) report_.bytes_reused += detail::reuse_files(arrivals, store_, bases, false, true);
+      if (!strict) report_.bytes_reused += detail::reuse_files(partial, store_, bases, false, true);
       shared.reused = report_.bytes_reused;
     }
     detail::ChunkList chunks;
-    if (strict || detail::chunks_may_help(arrivals, bases)) {
+    if (strict || detail::chunks_may_help(partial, bases)) {
       const std::string bytes = chunks_of_peer(bases);
-      if (strict && detail::content_id_of(arrivals.manifest_text(), bytes) != options_.content_id)
+      if (strict && detail::content_id_of(partial.manifest_text(), bytes) != options_.content_id)
         fail(Errc::corrupt, "{}: its chunk list is not the one that the content id names", from_.to_string());
       try {
-        chunks = detail::decode_chunks(bytes, arrivals.manifest());
+        chunks = detail::decode_chunks(bytes, partial.manifest());
       } catch (const Error& e) { fail(Errc::protocol, "{}: {}", from_.to_string(), e.what()); }
-      const std::uint64_t before = arrivals.have();
-      detail::verify_present(arrivals, chunks, stop_);
-      if (!again) report_.bytes_resumed -= std::min(report_.bytes_resumed, before - arrivals.have());
+      const std::uint64_t before = partial.have();
+      detail::verify_present(partial, chunks, stop_);
+      if (!again) report_.bytes_resumed -= std::min(report_.bytes_resumed, before - partial.have());
       shared.chunks = &chunks;
       shared.chunk_begins.reserve(chunks.size() + 1);
       std::uint64_t at = 0;
@@ -207,20 +207,20 @@ void Fetch::fetch_from_server() {
       shared.chunk_begins.push_back(at);
       if (!bases.empty())
         report_.bytes_reused +=
-            detail::reuse_chunks(arrivals, chunks, store_, bases, stop_, [&](std::uint64_t bytes_here) {
+            detail::reuse_chunks(partial, chunks, store_, bases, stop_, [&](std::uint64_t bytes_here) {
               shared.reused = report_.bytes_reused + bytes_here;
               shared.show();
             });
       detail::ChunkCache::keep(store_, info_.trial, info_.digest, bytes);
     }
-    const bool mixed = arrivals.have() > 0;
+    const bool mixed = partial.have() > 0;
     try {
-      if (arrivals.have() < arrivals.layout().total()) fetch_content(shared);
-      arrivals.check_all();
+      if (partial.have() < partial.layout().total()) fetch_content(shared);
+      partial.check_all();
       shared.show(true);
       return;
     } catch (const Error& e) {
-      if (e.code() != Errc::corrupt || !arrivals.drop_wrong()) throw;
+      if (e.code() != Errc::corrupt || !partial.drop_wrong()) throw;
       // Data of an earlier try or of another checkpoint may be wrong: fetch that file again, only from the peer.
       if (!mixed || again) fail(e.code(), "{}: {}", from_.to_string(), e.what());
       require_time();
@@ -234,15 +234,15 @@ void Fetch::take_from(LocalCheckpointStore source) {
   if (!options_.content_id.empty() && content_id(source, found->info, stop_) != options_.content_id)
     fail(Errc::corrupt, "{}: its content is not what the content id names", from_.to_string());
   take_manifest(found->text);
-  detail::Arrivals& arrivals = *arrivals_;
-  report_.bytes_resumed = arrivals.have();
+  detail::PartialCheckpoint& partial = *partial_;
+  report_.bytes_resumed = partial.have();
   try {
-    report_.bytes_moved = detail::reuse_files(arrivals, source, {*found}, options_.hard_links, false);
-    if (arrivals.have() < arrivals.layout().total())
+    report_.bytes_moved = detail::reuse_files(partial, source, {*found}, options_.hard_links, false);
+    if (partial.have() < partial.layout().total())
       fail(Errc::corrupt, "a file is missing, or has not the size that was sealed");
-    arrivals.check_all();
+    partial.check_all();
   } catch (const Error& e) {
-    static_cast<void>(arrivals.drop_wrong());
+    static_cast<void>(partial.drop_wrong());
     fail(e.code(), "{}: {}", from_.to_string(), e.what());
   }
 }
@@ -272,10 +272,10 @@ FetchReport Fetch::run() {
     }
   } catch (...) {
     std::error_code ignored;
-    if (!arrivals_ || arrivals_->have() == 0) std::filesystem::remove_all(folder, ignored);  // nothing to resume from
+    if (!partial_ || partial_->have() == 0) std::filesystem::remove_all(folder, ignored);  // nothing to resume from
     throw;
   }
-  report_.checkpoint = arrivals_->finish();
+  report_.checkpoint = partial_->finish();
   return finished();
 }
 

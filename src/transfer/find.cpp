@@ -1,9 +1,9 @@
 // find_checkpoint(), list_checkpoints() and other functions for checkpoints here or on a server.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
 #include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
+#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
 #include <hypertune/checkpoint/transfer/impl/peer.hpp>
 #include <hypertune/error.hpp>
 

@@ -35,10 +35,10 @@ std::string certificate_fingerprint(const X509* certificate) {
   return hex_of(digest);
 }
 
-std::string hex_of(const Sha256Digest& digest) {
+std::string hex_of(std::span<const unsigned char> bytes) {
   std::string text;
-  text.reserve(2 * digest.size());
-  for (const unsigned char byte : digest) {
+  text.reserve(2 * bytes.size());
+  for (const unsigned char byte : bytes) {
     text += "0123456789abcdef"[byte >> 4U];
     text += "0123456789abcdef"[byte & 15U];
   }

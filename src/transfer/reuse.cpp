@@ -24,10 +24,6 @@ namespace {
 constexpr std::size_t newest_of_trial = 2, max_of_others = 6;
 constexpr std::size_t copy_block = std::size_t{256} << 10U;
 
-void require_going(const std::stop_token& stop) {
-  if (stop.stop_requested()) fail(Errc::io, "stopped; what has arrived is kept for the next try");
-}
-
 /// Reads the content of a sealed checkpoint, file after file.
 class BaseReader {
  public:
@@ -103,6 +99,10 @@ std::vector<std::pair<TrialId, std::string>> known_chunks(LocalCheckpointStore& 
 
 }  // namespace
 
+void require_not_stopped(const std::stop_token& stop) {
+  if (stop.stop_requested()) fail(Errc::io, "stopped; what has arrived is kept for the next try");
+}
+
 std::vector<Found> find_bases(LocalCheckpointStore& store, const CheckpointInfo& wanted,
                               const std::vector<CheckpointInfo>& asked_for) {
   std::vector<Found> bases;
@@ -124,8 +124,8 @@ std::vector<Found> find_bases(LocalCheckpointStore& store, const CheckpointInfo&
   return bases;
 }
 
-std::uint64_t reuse_files(Arrivals& arrivals, LocalCheckpointStore& store, const std::vector<Found>& bases, bool link,
-                          bool forgiving) {
+std::uint64_t reuse_files(PartialCheckpoint& partial, LocalCheckpointStore& store, const std::vector<Found>& bases,
+                          bool link, bool forgiving) {
   if (bases.empty()) return 0;
   std::unordered_map<std::string_view, std::pair<const Found*, const ManifestFile*>> known;
   for (const Found& base : bases)
@@ -133,39 +133,39 @@ std::uint64_t reuse_files(Arrivals& arrivals, LocalCheckpointStore& store, const
       if (file.size > 0) known.try_emplace(file.checksum, &base, &file);
   std::uint64_t reused = 0;
   Intervals there;
-  for (const ByteRange& range : arrivals.present()) there.add(range);
-  const auto& files = arrivals.manifest().files;
+  for (const ByteRange& range : partial.present()) there.add(range);
+  const auto& files = partial.manifest().files;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const auto at = known.find(files[i].checksum);
     if (at == known.end() || at->second.second->size != files[i].size || files[i].size == 0) continue;
-    const ByteRange whole{arrivals.layout().begin(i), arrivals.layout().end(i)};
+    const ByteRange whole{partial.layout().begin(i), partial.layout().end(i)};
     if (there.contains(whole)) continue;
     try {
-      if (arrivals.take_file(i, store.folder(at->second.first->info) / at->second.second->name, link))
+      if (partial.take_file(i, store.folder(at->second.first->info) / at->second.second->name, link))
         reused += files[i].size;
     } catch (const Error& e) {
-      if (!forgiving || e.code() != Errc::corrupt || !arrivals.drop_wrong()) throw;
+      if (!forgiving || e.code() != Errc::corrupt || !partial.drop_wrong()) throw;
     }
   }
   return reused;
 }
 
-bool chunks_may_help(const Arrivals& arrivals, const std::vector<Found>& bases) {
+bool chunks_may_help(const PartialCheckpoint& partial, const std::vector<Found>& bases) {
   std::set<std::string_view> names;
   for (const Found& base : bases)
     for (const ManifestFile& file : base.manifest.files)
       if (file.size > 0) names.insert(file.name);
-  const auto& layout = arrivals.layout();
+  const auto& layout = partial.layout();
   std::uint64_t bytes = 0;
-  for (const ByteRange& gap : arrivals.missing())
-    for (std::size_t i = layout.file_at(gap.begin); i < arrivals.manifest().files.size() && layout.begin(i) < gap.end;
+  for (const ByteRange& gap : partial.missing())
+    for (std::size_t i = layout.file_at(gap.begin); i < partial.manifest().files.size() && layout.begin(i) < gap.end;
          ++i)
-      if (names.contains(arrivals.manifest().files[i].name))
+      if (names.contains(partial.manifest().files[i].name))
         bytes += std::min(gap.end, layout.end(i)) - std::max(gap.begin, layout.begin(i));
   return bytes >= (std::uint64_t{64} << 10U);
 }
 
-std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalCheckpointStore& store,
+std::uint64_t reuse_chunks(PartialCheckpoint& partial, const ChunkList& wanted, LocalCheckpointStore& store,
                            const std::vector<Found>& bases, const std::stop_token& stop,
                            const std::function<void(std::uint64_t)>& progress) {
   std::vector<Place> places;
@@ -176,7 +176,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
     try {
       chunks = decode_chunks(chunks_of(store, base.info, base.manifest, stop), base.manifest);
     } catch (const Error&) {
-      require_going(stop);
+      require_not_stopped(stop);
       continue;  // a damaged or dropped base is of no use
     }
     std::uint64_t offset = 0;
@@ -187,8 +187,8 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.hash < b.hash; });
   Intervals there;
-  for (const ByteRange& range : arrivals.present()) there.add(range);
-  Arrivals::Writer writer(arrivals);
+  for (const ByteRange& range : partial.present()) there.add(range);
+  PartialCheckpoint::Writer writer(partial);
   Sha256 hash;
   const auto buffer = std::make_unique_for_overwrite<char[]>(copy_block);
   std::uint64_t reused = 0, offset = 0;
@@ -199,7 +199,7 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
     const auto at = std::lower_bound(places.begin(), places.end(), key,
                                      [](const Place& place, std::uint64_t value) { return place.hash < value; });
     if (at == places.end() || at->hash != key || at->size != chunk.size || there.contains(range)) continue;
-    require_going(stop);
+    require_not_stopped(stop);
     BaseReader& reader = readers[at->base];
     bool there_still = true;
     const auto each_block = [&](const auto& use) {
@@ -217,16 +217,16 @@ std::uint64_t reuse_chunks(Arrivals& arrivals, const ChunkList& wanted, LocalChe
     else
       each_block([&](std::uint64_t to, std::size_t size) { writer.write(to, buffer.get(), size); });
     if (!there_still) continue;
-    arrivals.arrived(range);
+    partial.arrived(range);
     reused += chunk.size;
     progress(reused);
   }
   return reused;
 }
 
-void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop_token& stop) {
+void verify_present(PartialCheckpoint& partial, const ChunkList& chunks, const std::stop_token& stop) {
   Intervals there;
-  for (const ByteRange& range : arrivals.present()) there.add(range);
+  for (const ByteRange& range : partial.present()) there.add(range);
   if (there.size() == 0) return;
   Intervals wrong = there;
   Sha256 hash;
@@ -236,17 +236,17 @@ void verify_present(Arrivals& arrivals, const ChunkList& chunks, const std::stop
     const ByteRange range{offset, offset + chunk.size};
     offset = range.end;
     if (!there.contains(range)) continue;
-    require_going(stop);
+    require_not_stopped(stop);
     bool whole = true;
     for (std::uint64_t done = 0; whole && done < chunk.size;) {
       const auto size = static_cast<std::size_t>(std::min<std::uint64_t>(copy_block, chunk.size - done));
-      whole = arrivals.read(range.begin + done, buffer.get(), size);
+      whole = partial.read(range.begin + done, buffer.get(), size);
       if (whole) hash.add(buffer.get(), size);
       done += size;
     }
     if (hash.take() == chunk.hash && whole) wrong.remove(range);
   }
-  for (const ByteRange& range : wrong.all()) arrivals.forget(range);
+  for (const ByteRange& range : wrong.all()) partial.forget(range);
 }
 
 }  // namespace hypertune::inline v0::detail

@@ -1,5 +1,6 @@
 // Secret: a token for checkpoint transfers.
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
 #include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/error.hpp>
@@ -65,11 +66,7 @@ Secret::~Secret() { wipe(text_); }
 Secret Secret::generate() {
   unsigned char bytes[32];
   if (RAND_bytes(bytes, sizeof bytes) != 1) fail(Errc::io, "the system's random generator gives nothing");
-  std::string text;
-  for (const unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 15U];
-  }
+  std::string text = detail::hex_of(bytes);
   OPENSSL_cleanse(bytes, sizeof bytes);
   return Secret(std::move(text));
 }

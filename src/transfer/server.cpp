@@ -28,7 +28,7 @@ using Clock = detail::Wire::Clock;
 
 void require_sound(const CheckpointServerOptions& options) {
   if (options.stores.empty()) fail(Errc::usage, "a CheckpointServer needs a store to serve");
-  if (options.max_connections < 1 || options.max_strangers < 1)
+  if (options.max_connections < 1 || options.max_unauthenticated < 1)
     fail(Errc::usage, "a CheckpointServer must allow one connection at least");
   for (const auto wait : {options.request_timeout, options.idle_timeout, options.stall_timeout})
     if (wait.count() <= 0) fail(Errc::usage, "the time limits of a CheckpointServer must be above 0");
@@ -77,7 +77,7 @@ class CheckpointServer::Impl {
     std::thread thread;
     // Guarded by the mutex:
     Clock::time_point since = Clock::now();  // start of the connection, or its last request
-    bool proven = false, idle = true, ended = false;
+    bool authenticated = false, idle = true, ended = false;
   };
 
   void accept();
@@ -134,13 +134,14 @@ void CheckpointServer::Impl::accept() {
 void CheckpointServer::Impl::make_room() {
   Connection* chosen = nullptr;
   for (Connection& each : connections_) {
-    if (each.ended || (each.proven && !each.idle)) continue;
-    if (chosen == nullptr || std::pair(each.proven, each.since) < std::pair(chosen->proven, chosen->since))
+    if (each.ended || (each.authenticated && !each.idle)) continue;
+    if (chosen == nullptr ||
+        std::pair(each.authenticated, each.since) < std::pair(chosen->authenticated, chosen->since))
       chosen = &each;
   }
   if (chosen == nullptr) return;
   ::shutdown(chosen->wire.descriptor(), SHUT_RDWR);
-  chosen->proven = chosen->idle = false;
+  chosen->authenticated = chosen->idle = false;
   chosen->ended = true;  // must not be chosen again; its thread will notice
   ++ended_;
 }
@@ -149,12 +150,13 @@ void CheckpointServer::Impl::begin(detail::Descriptor socket) {
   const std::lock_guard lock(mutex_);
   if (over_) return;
   const auto& o = shared_.options;
-  const auto strangers = std::count_if(connections_.begin(), connections_.end(),
-                                       [](const Connection& each) { return !each.ended && !each.proven; });
+  const auto unauthenticated = std::count_if(connections_.begin(), connections_.end(),
+                                             [](const Connection& each) { return !each.ended && !each.authenticated; });
   const auto open = connections_.size() - ended_;
-  if (strangers >= o.max_strangers || open >= static_cast<std::size_t>(o.max_connections)) make_room();
+  if (unauthenticated >= o.max_unauthenticated || open >= static_cast<std::size_t>(o.max_connections)) make_room();
   // Threads that were told to end but have not ended also count, because an attack could accumulate them.
-  if (connections_.size() >= static_cast<std::size_t>(o.max_connections) + static_cast<std::size_t>(o.max_strangers)) {
+  if (connections_.size() >=
+      static_cast<std::size_t>(o.max_connections) + static_cast<std::size_t>(o.max_unauthenticated)) {
     shared_.refused += 1;
     return;
   }
@@ -182,12 +184,12 @@ void CheckpointServer::Impl::run(Connection& connection) {
     if (error)
       shared_.refused += 1;
     else
-      detail::converse(
-          shared_, connection.wire, [&] { update([&] { connection.proven = true; }); },
+      detail::handle_requests(
+          shared_, connection.wire, [&] { update([&] { connection.authenticated = true; }); },
           [&](bool idle) {
             update([&] {
               connection.idle = idle;
-              if (connection.proven) connection.since = Clock::now();
+              if (connection.authenticated) connection.since = Clock::now();
             });
           });
   } catch (const std::exception&) {  // out of memory or descriptors: only this connection fails
@@ -237,7 +239,7 @@ void CheckpointServer::Impl::stop() {
     changed_.wait_for(lock, shared_.options.stop_grace, [&] { return finished_.size() == connections_.size(); });
   }
   shared_.cut.raise();
-  shared_.shelf.stop();
+  shared_.checkpoints.stop();
   reap(true);
 }
 
@@ -254,7 +256,7 @@ void CheckpointServer::serve(int socket) { impl_->serve(detail::Descriptor(socke
 void CheckpointServer::stop() { impl_->stop(); }
 
 void CheckpointServer::prepare(const CheckpointInfo& info) {
-  if (auto served = impl_->shared().shelf.find(info)) impl_->shared().shelf.prepare(served);
+  if (auto served = impl_->shared().checkpoints.find(info)) impl_->shared().checkpoints.prepare(served);
 }
 
 }  // namespace hypertune::inline v0

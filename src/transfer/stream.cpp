@@ -23,7 +23,7 @@ class Stream {
   Stream(FetchShared& shared, std::unique_ptr<Peer> peer)
       : shared_(shared),
         peer_(std::move(peer)),
-        writer_(shared.arrivals, shared.chunks == nullptr),
+        writer_(shared.partial, shared.chunks == nullptr),
         block_(std::make_unique_for_overwrite<char[]>(block)) {}
 
   void run();
@@ -37,7 +37,7 @@ class Stream {
 
   FetchShared& shared_;
   std::unique_ptr<Peer> peer_;
-  Arrivals::Writer writer_;
+  PartialCheckpoint::Writer writer_;
   std::unique_ptr<char[]> block_, unpacked_;
   Decompressor decompressor_;
   std::optional<Sha256> hash_;
@@ -79,7 +79,7 @@ void Stream::run() {
 /// Records the verified part of the current piece, and returns the rest to the queue.
 void Stream::give_back() {
   if (piece_.begin < piece_.end) {
-    shared_.arrivals.arrived({piece_.begin, sound_});
+    shared_.partial.arrived({piece_.begin, sound_});
     if (sound_ < piece_.end) shared_.put_back({sound_, piece_.end});
     piece_ = {};
   }
@@ -110,7 +110,7 @@ void Stream::receive_next() {
   const ByteRange piece = asked_.front();
   const Peer::Head head = peer_->receive_head(std::max<std::uint64_t>(piece.size(), 4096));
   if (head.status != 206) peer_->refuse(head);
-  if (head.range != format("bytes {}-{}/{}", piece.begin, piece.end - 1, shared_.arrivals.layout().total()))
+  if (head.range != format("bytes {}-{}/{}", piece.begin, piece.end - 1, shared_.partial.layout().total()))
     fail(Errc::protocol, "{}: it gives another range than it was asked for", shared_.from.to_string());
   if (head.zstd ? head.length > piece.size() : head.length != piece.size())
     fail(Errc::protocol, "{}: it gives {} bytes where it was asked for {}", shared_.from.to_string(), head.length,
@@ -126,7 +126,7 @@ void Stream::receive_next() {
         shared_.chunk_begins.begin());
   }
   receive_body(head, piece);
-  shared_.arrivals.arrived({piece.begin, piece.end});
+  shared_.partial.arrived({piece.begin, piece.end});
   piece_ = {};
   window_ = std::min(window_ + piece.size(), max_ahead);
   shared_.show();
@@ -208,7 +208,7 @@ void Stream::take_content(const char* data, std::size_t size) {
 void FetchShared::queue_missing() {
   const std::lock_guard lock(mutex_);
   pieces_.clear();
-  for (const ByteRange& gap : arrivals.missing()) {
+  for (const ByteRange& gap : partial.missing()) {
     if (chunks == nullptr) {
       for (std::uint64_t at = gap.begin; at < gap.end;) {
         const std::uint64_t end = std::min(gap.end, (at / piece_size + 1) * piece_size);
@@ -264,7 +264,7 @@ void FetchShared::show(bool last) {
   const std::unique_lock held(show_mutex_, std::try_to_lock);
   if (!held || (!last && now - shown_ < std::chrono::milliseconds(100))) return;
   shown_ = now;
-  options.on_progress({.bytes = arrivals.layout().total(), .done = arrivals.have(), .moved = moved, .reused = reused});
+  options.on_progress({.bytes = partial.layout().total(), .done = partial.have(), .moved = moved, .reused = reused});
 }
 
 void run_stream(FetchShared& shared, std::unique_ptr<Peer> first) { Stream(shared, std::move(first)).run(); }

@@ -54,12 +54,12 @@ void Wire::wait(short events, ErrorCode& error) {
   }
 }
 
-std::size_t Wire::went(std::size_t bytes) {
+std::size_t Wire::advance(std::size_t bytes) {
   constexpr std::size_t min_progress = 4096;  // a peer that sends single bytes makes no progress
-  lately_ += bytes;
-  if (stall_ != Clock::duration{} && lately_ >= min_progress) {
-    lately_ = 0;
-    deadline_ = std::min(Clock::now() + stall_, last_);
+  since_progress_ += bytes;
+  if (stall_ != Clock::duration{} && since_progress_ >= min_progress) {
+    since_progress_ = 0;
+    deadline_ = std::min(Clock::now() + stall_, hard_deadline_);
   }
   return bytes;
 }
@@ -109,7 +109,7 @@ std::size_t Wire::receive(char* data, std::size_t size, ErrorCode& error) {
       ERR_clear_error();
       errno = 0;
       const int n = SSL_read(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, 1U << 30U)));
-      if (n > 0) return went(static_cast<std::size_t>(n));
+      if (n > 0) return advance(static_cast<std::size_t>(n));
       const auto begin = Clock::now();
       const bool again = should_retry(n, error);
       waited_ += Clock::now() - begin;
@@ -117,7 +117,7 @@ std::size_t Wire::receive(char* data, std::size_t size, ErrorCode& error) {
       continue;
     }
     const ssize_t n = ::recv(socket_.get(), data, size, MSG_DONTWAIT);
-    if (n > 0) return went(static_cast<std::size_t>(n));
+    if (n > 0) return advance(static_cast<std::size_t>(n));
     if (n == 0) {
       error = error_names::eof;
       return 0;
@@ -141,12 +141,12 @@ std::size_t Wire::send(const char* data, std::size_t size, bool more, ErrorCode&
       ERR_clear_error();
       errno = 0;
       const int n = SSL_write(ssl_.get(), data, static_cast<int>(std::min<std::size_t>(size, 1U << 30U)));
-      if (n > 0) return went(static_cast<std::size_t>(n));
+      if (n > 0) return advance(static_cast<std::size_t>(n));
       if (!should_retry(n, error)) return 0;
       continue;
     }
     const ssize_t n = ::send(socket_.get(), data, size, MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
-    if (n > 0) return went(static_cast<std::size_t>(n));
+    if (n > 0) return advance(static_cast<std::size_t>(n));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
       error = from_errno(errno);
@@ -171,7 +171,7 @@ std::size_t Wire::send_file(int file, off_t& offset, std::size_t size, ErrorCode
   for (;;) {
     error = {};
     const ssize_t n = ::sendfile(socket_.get(), file, &offset, size);
-    if (n >= 0) return went(static_cast<std::size_t>(n));
+    if (n >= 0) return advance(static_cast<std::size_t>(n));
     if (errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) {
       error = from_errno(errno);

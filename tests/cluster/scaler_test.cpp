@@ -256,7 +256,7 @@ TEST_CASE("a wish is on the disk before the provider is asked") {
   cloud->before_create = [&](const LaunchRequest& request) {
     auto ledger = ClusterJournal::read(state);
     const auto* entry = ledger.find(request.token);
-    written = entry != nullptr && entry->state == LedgerEntry::State::wanted;
+    written = entry != nullptr && entry->state == LedgerEntry::State::requested;
   };
   Cluster cluster(config(), CloudProvider{cloud}, state, {}, SshAccess());
   cluster.launch(cluster.config().types[0], false, false);

@@ -16,12 +16,12 @@ using namespace hypertune::cluster;
 
 namespace {
 
-// What it makes waits, and is as doubtful as it is told to be.
+// What it makes waits, and may fail or cannot start as it is told.
 struct Nodes {
   std::mutex mutex;
   std::vector<Machine> machines;
   std::string end;  // of those that are not shown
-  bool doubtful = false, hopeless = false, shown = true;
+  bool may_fail = false, cannot_start = false, shown = true;
   int made = 0, cleared = 0;
 };
 struct NodeProvider {
@@ -38,9 +38,9 @@ struct NodeProvider {
     machine.token = request.token;
     machine.node_type = request.node_type;
     machine.head = request.head;
-    machine.waits = "waits for its image";
-    machine.doubtful = nodes->doubtful;
-    machine.hopeless = nodes->hopeless;
+    machine.waiting_reason = "waits for its image";
+    machine.may_fail = nodes->may_fail;
+    machine.cannot_start = nodes->cannot_start;
     nodes->machines.push_back(machine);
     return machine;
   }
@@ -76,11 +76,11 @@ struct Fixture {
 
 TEST_CASE("a machine that can never run is given up at once, with the provider's reason") {
   Fixture fixture;
-  fixture.nodes->doubtful = fixture.nodes->hopeless = true;
+  fixture.nodes->may_fail = fixture.nodes->cannot_start = true;
   const auto cluster = fixture.cluster("10m");
   const auto machine = cluster->launch(cluster->config().head(), false, true);
   CHECK_THROWS_WITH(cluster->await_address(machine), ContainsSubstring("machine m0: it waits for its image"));
-  CHECK_THROWS_AS(cluster->await_address(machine), NotComing);
+  CHECK_THROWS_AS(cluster->await_address(machine), CannotStart);
 }
 
 TEST_CASE("a machine that is in doubt is given up after a while, one that waits when its time is over") {
@@ -90,13 +90,13 @@ TEST_CASE("a machine that is in doubt is given up after a while, one that waits 
   try {
     cluster->await_address(waiting);
     FAIL("it came up");
-  } catch (const NotComing&) { FAIL("it may still come"); } catch (const ht::Error& error) {
+  } catch (const CannotStart&) { FAIL("it may still come"); } catch (const ht::Error& error) {
     CHECK_THAT(error.what(),
                ContainsSubstring("it waits for its image after") && ContainsSubstring("provider.start_timeout"));
   }
   cluster->terminate({waiting}, "test");
-  fixture.nodes->doubtful = true;
-  CHECK_THROWS_AS(cluster->await_address(cluster->launch(cluster->config().head(), false, true)), NotComing);
+  fixture.nodes->may_fail = true;
+  CHECK_THROWS_AS(cluster->await_address(cluster->launch(cluster->config().head(), false, true)), CannotStart);
 }
 
 TEST_CASE("how a machine has ended that is shown no more is said, and down clears what is left") {

@@ -89,7 +89,7 @@ TEST_CASE("where all workers that have a place are refused, the run does not wai
                                                      if (comes && !place) waiting.push_back("worker-2");
                                                      for (const auto& name : waiting)
                                                        workers.explain(name, "waits for a node");
-                                                     workers.lack_room(waiting);
+                                                     workers.set_without_room(waiting);
                                                      place = ++looks >= 10;
                                                      return 0.05;
                                                    }},

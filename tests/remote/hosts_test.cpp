@@ -206,8 +206,8 @@ TEST_CASE("sources tell who joins and who leaves") {
   CHECK(change.left == Names{"a", "b"});
   write_file(file, "b slots=\n");
   change = source.poll();
-  REQUIRE(change.trouble);
-  CHECK_THAT(*change.trouble, ContainsSubstring("hosts.txt:1"));
+  REQUIRE(change.error);
+  CHECK_THAT(*change.error, ContainsSubstring("hosts.txt:1"));
   CHECK(names_of(source.hosts()) == Names{"b", "c"});
   auto copy = source;
   write_file(file, "c\n");
@@ -227,7 +227,7 @@ TEST_CASE("sources tell who joins and who leaves") {
     return {{.name = "n" + std::to_string(calls)}};
   });
   CHECK(names_of(callback.poll().joined) == Names{"n1"});
-  CHECK(callback.poll().trouble == "the cloud is away");
+  CHECK(callback.poll().error == "the cloud is away");
   CHECK(callback.poll().left == Names{"n1"});
 }
 

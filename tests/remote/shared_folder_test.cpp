@@ -247,7 +247,7 @@ TEST_CASE("what a lost incarnation writes to the shared folder never becomes a c
   auto wrong = info;
   wrong.digest[0] = wrong.digest[0] == '0' ? '1' : '0';
   CHECK_THAT(error_of([&] { folder.take(second, 2, wrong, store); }), ContainsSubstring("not the one that was sealed"));
-  fs::resize_file(remote::detail::told_folder(next.root(), 2) / "state", 3);
+  fs::resize_file(remote::detail::offered_folder(next.root(), 2) / "state", 3);
   CHECK_THAT(error_of([&] { folder.take(second, 2, info, store); }), ContainsSubstring("3 bytes, but 9 were sealed"));
   CHECK(store.list(0).size() == 2);
   // A store's own cleaning leaves alone what hosts are writing; a later driver's takes away what it was left.
@@ -278,7 +278,7 @@ TEST_CASE("a trial whose checkpoints lie elsewhere since before the folder was s
   CHECK_NOTHROW(store.open(taken));
   CHECK(store.list(0) == std::vector{taken, before});
   CHECK(fs::is_directory(fs::symlink_status(experiment.path() / "trials/0/checkpoints")));
-  CHECK_FALSE(fs::exists(remote::detail::told_folder(written.root(), 1)));
+  CHECK_FALSE(fs::exists(remote::detail::offered_folder(written.root(), 1)));
 }
 
 TEST_CASE("a folder counts as shared only where both sides see what the other one writes") {

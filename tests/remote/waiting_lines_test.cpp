@@ -1,7 +1,7 @@
 // What is said of workers that wait.
 #include "support/test.hpp"
 
-#include <hypertune/remote/standstill.hpp>
+#include <hypertune/remote/ordered_wait_notice.hpp>
 #include <hypertune/remote/waiting_lines.hpp>
 
 #include <string>
@@ -28,19 +28,19 @@ TEST_CASE("workers that wait are told of once for each new reason, and once a mi
 }
 
 TEST_CASE("a run in order that stands still for workers without room says so, and what mends it") {
-  remote::Standstill standstill;
-  CHECK(standstill.look(4, 0, "", true, 0).empty());
-  CHECK(standstill.look(4, 2, "waits for quota", true, 100).empty());
-  CHECK(standstill.look(4, 2, "waits for quota", true, 129).empty());
+  remote::OrderedWaitNotice notice;
+  CHECK(notice.look(4, 0, "", true, 0).empty());
+  CHECK(notice.look(4, 2, "waits for quota", true, 100).empty());
+  CHECK(notice.look(4, 2, "waits for quota", true, 129).empty());
   CHECK(
-      standstill.look(4, 1, "waits for quota (pods: 3)", true, 130) ==
+      notice.look(4, 1, "waits for quota (pods: 3)", true, 130) ==
       "trials are decided in order, so that all wait until each of the 4 workers is there, and 1 of them finds no room "
       "(waits for quota (pods: 3)): set workers to 3, make room (a larger quota, more nodes), or write ordered: false");
-  CHECK(standstill.look(4, 1, "", true, 140).empty());
-  CHECK_THAT(standstill.look(4, 2, "", true, 730), ContainsSubstring("2 of them find no room: set workers to 2"));
+  CHECK(notice.look(4, 1, "", true, 140).empty());
+  CHECK_THAT(notice.look(4, 2, "", true, 730), ContainsSubstring("2 of them find no room: set workers to 2"));
   // Once there was room, or nothing waits for it, the time begins anew.
-  CHECK(standstill.look(4, 2, "", false, 1400).empty());
-  CHECK(standstill.look(4, 4, "", true, 1401).empty());
-  CHECK(standstill.look(4, 4, "", true, 1430).empty());
-  CHECK_THAT(standstill.look(4, 4, "", true, 1431), ContainsSubstring("set workers to what there is room for"));
+  CHECK(notice.look(4, 2, "", false, 1400).empty());
+  CHECK(notice.look(4, 4, "", true, 1401).empty());
+  CHECK(notice.look(4, 4, "", true, 1430).empty());
+  CHECK_THAT(notice.look(4, 4, "", true, 1431), ContainsSubstring("set workers to what there is room for"));
 }

@@ -210,21 +210,21 @@ TEST_CASE("there are as many workers as the queue asks for, and those without a 
   CHECK(workers.step(0, {.waiting = 5}).launch == std::vector{0, 1, 2});
   CHECK(workers.step(1, {.waiting = 100}).launch == std::vector{3});
   // Two run on one worker; one more waits, and has a place on another that runs one.
-  const WorkersSeen two{.waiting = 1, .running = {2, 1, 0, 0}, .up = {true, true, true, false}};
+  const WorkerStates two{.waiting = 1, .running = {2, 1, 0, 0}, .up = {true, true, true, false}};
   CHECK(workers.step(2, two).end_workers.empty());
   const auto later = workers.step(12, two);
   CHECK(later.end_workers == std::vector{3, 2});  // who waits in the queue is the first
   CHECK(later.launch.empty());
   CHECK(workers.step(13, {.waiting = 3, .running = {2, 1}, .up = {true, true}}).launch == std::vector{2});
   // None is needed: the least number stays.
-  const WorkersSeen none{.running = {0, 0, 0, 0}, .up = {true, true, true, false}};
+  const WorkerStates none{.running = {0, 0, 0, 0}, .up = {true, true, true, false}};
   CHECK(workers.step(14, none).end_workers.empty());
   CHECK(workers.step(30, none).end_workers == std::vector{2, 1});
   CHECK(workers.launched(0));
   // A trial that comes in time saves a worker.
   WorkerScaler patient({0, 2}, 1, 10, false);
   CHECK(patient.step(0, {.waiting = 1}).launch == std::vector{0});
-  const WorkersSeen idle{.running = {0}, .up = {true}};
+  const WorkerStates idle{.running = {0}, .up = {true}};
   CHECK(patient.step(1, idle).end_workers.empty());
   CHECK(patient.step(8, {.running = {1}, .up = {true}}).end_workers.empty());
   CHECK(patient.step(12, idle).end_workers.empty());
@@ -243,7 +243,7 @@ TEST_CASE("the number of workers stays within its bounds, whatever is seen") {
     const int least = static_cast<int>(rng() % 3), most = least + 1 + static_cast<int>(rng() % 5);
     WorkerScaler workers({least, most}, 1 + static_cast<int>(rng() % 3), static_cast<double>(rng() % 5), false);
     for (double now = 0; now < 40; now += 1) {
-      WorkersSeen sight{.waiting = static_cast<int>(rng() % 20)};
+      WorkerStates sight{.waiting = static_cast<int>(rng() % 20)};
       for (int i = 0; i < most; ++i) {
         sight.running.push_back(workers.launched(i) ? static_cast<int>(rng() % 3) : 0);
         sight.up.push_back(sight.running.back() > 0 || rng() % 2 == 0);

@@ -244,7 +244,7 @@ TEST_CASE("only the pinned certificate is taken, and the token is not shown to a
 
 TEST_CASE("peers that drip or say nothing hold nobody up") {
   Hosted nodes([](CheckpointServerOptions& o) {
-    o.max_strangers = 8;
+    o.max_unauthenticated = 8;
     o.max_connections = 16;
     o.request_timeout = 2s;
   });

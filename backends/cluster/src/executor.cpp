@@ -138,7 +138,7 @@ class ClusterRun {
         return true;
       }
       scaler_->require_possible(workload_.each);  // the machines' resources are known only after the first is up
-      if (const auto why = scaler_->hopeless())
+      if (const auto why = scaler_->why_no_machine())
         fail(Errc::io, "cluster '{}': no machine comes up: {}", config_.name, *why);
       std::unique_lock lock(mutex_);
       news_.wait_for(lock, run_.get_token(), std::chrono::milliseconds(100), [&] { return lines_ != seen; });

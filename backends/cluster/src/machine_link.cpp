@@ -23,20 +23,20 @@ namespace {
 bool of_pods(const ClusterConfig& config) { return config.provider.type == "kubernetes"; }
 #endif
 
-LinkTrouble ssh_trouble(const std::exception& error, bool fresh) {
+LinkProblem ssh_problem(const std::exception& error, bool fresh) {
   const auto* of_ssh = dynamic_cast<const ssh::SshError*>(&error);
-  if (of_ssh == nullptr) return LinkTrouble::lasting;
+  if (of_ssh == nullptr) return LinkProblem::permanent;
   using ssh::Problem;
   const auto problem = of_ssh->problem();
-  if (problem == Problem::unreachable) return LinkTrouble::silent;
+  if (problem == Problem::unreachable) return LinkProblem::unreachable;
   const bool young =
       fresh && (problem == Problem::login_refused || problem == Problem::other || problem == Problem::name_not_found);
-  return ssh::is_transient(problem) || young ? LinkTrouble::passing : LinkTrouble::lasting;
+  return ssh::is_transient(problem) || young ? LinkProblem::transient : LinkProblem::permanent;
 }
 
 // For interactive use: ssh makes a separate connection.
-int attend_by_ssh(const ClusterConfig& config, const Machine& machine, const Attendance& what,
-                  const std::function<int(const std::vector<std::string>&)>& run) {
+int run_ssh_session(const ClusterConfig& config, const Machine& machine, const Session& what,
+                    const std::function<int(const std::vector<std::string>&)>& run) {
   std::vector<std::string> options, command;
   for (const auto& port : what.ports)
     options.insert(options.end(), {"-L", fmt::format("127.0.0.1:{}:127.0.0.1:{}", port.local, port.remote)});
@@ -96,26 +96,26 @@ MachineLink connect_machine(const ClusterConfig& config, const Machine& machine,
   return link;
 }
 
-LinkTrouble link_trouble(const std::exception& error) {
+LinkProblem link_problem(const std::exception& error) {
 #ifdef HYPERTUNE_CLUSTER_K8S
-  if (const auto trouble = pod_trouble(error)) return *trouble;
+  if (const auto problem = pod_problem(error)) return *problem;
 #endif
-  return ssh_trouble(error, false);
+  return ssh_problem(error, false);
 }
-LinkTrouble fresh_link_trouble(const std::exception& error) {
+LinkProblem fresh_link_problem(const std::exception& error) {
 #ifdef HYPERTUNE_CLUSTER_K8S
-  if (const auto trouble = pod_trouble(error)) return *trouble;
+  if (const auto problem = pod_problem(error)) return *problem;
 #endif
-  return ssh_trouble(error, true);
+  return ssh_problem(error, true);
 }
 
-int attend(const ClusterConfig& config, const Machine& machine, const Attendance& what,
-           const std::function<int(const std::vector<std::string>&)>& run, const std::stop_token& stop) {
+int run_session(const ClusterConfig& config, const Machine& machine, const Session& what,
+                const std::function<int(const std::vector<std::string>&)>& run, const std::stop_token& stop) {
 #ifdef HYPERTUNE_CLUSTER_K8S
-  if (of_pods(config)) return attend_pod(config, machine, what, stop);
+  if (of_pods(config)) return run_pod_session(config, machine, what, stop);
 #endif
   static_cast<void>(stop);  // ssh gets the terminal's signals itself
-  return attend_by_ssh(config, machine, what, run);
+  return run_ssh_session(config, machine, what, run);
 }
 
 }  // namespace hypertune::inline v0::cluster

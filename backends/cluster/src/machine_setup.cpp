@@ -5,7 +5,7 @@
 
 #include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/detail/json.hpp>
-#include <hypertune/cluster/detail/pause.hpp>
+#include <hypertune/cluster/detail/poll_interval.hpp>
 #include <hypertune/cluster/machine_link.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/remote/host_files.hpp>
@@ -72,17 +72,17 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
         link.emplace(connect_machine(cluster.config(), machine, cluster.state(), 20, cluster.stop()));
       } catch (const Error& error) {
         const double waited = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-        const auto trouble = fresh ? fresh_link_trouble(error) : link_trouble(error);
-        silent = silent && trouble == LinkTrouble::silent;
-        if (trouble == LinkTrouble::lasting || waited > patience) {
+        const auto problem = fresh ? fresh_link_problem(error) : link_problem(error);
+        silent = silent && problem == LinkProblem::unreachable;
+        if (problem == LinkProblem::permanent || waited > patience) {
           report.unreachable = silent && !cluster.cancelled();
           throw;
         }
-        detail::Pause(1).wait(cluster.stop());
+        detail::PollInterval(1).wait(cluster.stop());
       }
     }
     const auto& shell = link->shell;
-    std::string by;  // setup_print() of the earlier set-up
+    std::string by;  // setup_fingerprint() of the earlier set-up
     auto ledger = cluster.journal().ledger();
     if (const auto* entry = ledger.find(machine.token)) {
       stands = entry->ready;
@@ -169,9 +169,9 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
       phase(machine.head ? "head_setup_commands" : "worker_setup_commands", role_commands(cluster.config(), machine));
     }
     report.resources = measure(shell);
-    const auto print = setup_print(cluster.config(), machine);
+    const auto print = setup_fingerprint(cluster.config(), machine);
     if (!stands || by != print) cluster.journal().ready(machine.token, print);
-  } catch (const Interrupted&) { report.error = "interrupted"; } catch (const NotComing& error) {
+  } catch (const Interrupted&) { report.error = "interrupted"; } catch (const CannotStart& error) {
     report.error = error.what();
     report.unreachable = !cluster.cancelled();
   } catch (const std::exception& error) {

@@ -52,9 +52,9 @@ Machine machine_of(const k8s::MachinePod& pod) {
                   : pod.phase == Phase::leaving ? MachineState::stopping
                                                 : MachineState::pending;
   machine.address = pod.address;
-  machine.waits = pod.sentence;
-  machine.doubtful = pod.doubtful;
-  machine.hopeless = pod.hopeless;
+  machine.waiting_reason = pod.sentence;
+  machine.may_fail = pod.doubtful;
+  machine.cannot_start = pod.hopeless;
   return machine;
 }
 
@@ -158,14 +158,14 @@ MachineLink connect_pod(const ClusterConfig& config, const Machine& machine, con
           }};
 }
 
-std::optional<LinkTrouble> pod_trouble(const std::exception& error) {
+std::optional<LinkProblem> pod_problem(const std::exception& error) {
   const auto* of_api = dynamic_cast<const k8s::ApiError*>(&error);
   if (of_api == nullptr) return std::nullopt;
-  return of_api->code() == Errc::io && of_api->reason() != "Stopped" ? LinkTrouble::passing : LinkTrouble::lasting;
+  return of_api->code() == Errc::io && of_api->reason() != "Stopped" ? LinkProblem::transient : LinkProblem::permanent;
 }
 
-int attend_pod(const ClusterConfig& config, const Machine& machine, const Attendance& what,
-               const std::stop_token& stop) {
+int run_pod_session(const ClusterConfig& config, const Machine& machine, const Session& what,
+                    const std::stop_token& stop) {
   const auto pods = pods_of(config);
   std::vector<k8s::PortForward> ports;
   if (!what.ports.empty()) pods.require_forward();

@@ -51,8 +51,8 @@ class PodAccess {
 
 MachineLink connect_pod(const ClusterConfig& config, const Machine& machine, const std::stop_token& stop);
 /// nullopt if it is not an error of an API server.
-std::optional<LinkTrouble> pod_trouble(const std::exception& error);
-int attend_pod(const ClusterConfig& config, const Machine& machine, const Attendance& what,
-               const std::stop_token& stop);
+std::optional<LinkProblem> pod_problem(const std::exception& error);
+int run_pod_session(const ClusterConfig& config, const Machine& machine, const Session& what,
+                    const std::stop_token& stop);
 
 }  // namespace hypertune::inline v0::cluster

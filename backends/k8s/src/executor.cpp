@@ -145,7 +145,7 @@ class KubernetesWatch {
       if (worker.word != "ContainerCreating" && worker.word != "Pending")
         waiting.push_back({worker.word, worker.sentence});
     }
-    workers.lack_room(without_room);
+    workers.set_without_room(without_room);
     tell_trouble();
     if (waiting.empty()) lines_.clear();
     if (const auto line = lines_.look(waiting, "for Kubernetes", some_run, steady_seconds()); !line.empty())

@@ -49,8 +49,8 @@ int Agent::run() {
   channel_->open({.message = [this](wire::Message message) { receive(std::move(message)); },
                   .heard = [this] { heard_ = steady_now(); },
                   .piece = [this] { return tunnel_->next_in_turn([this] { return next_whole(); }); },
-                  .ended = [this](const std::string&) { leave(0); }});
-  greet();
+                  .ended = [this](const std::string&) { stop(0); }});
+  send_hello();
   heard_ = steady_now();
   asio::co_spawn(io_, check_liveness(), asio::detached);
   io_.run();
@@ -70,7 +70,7 @@ int Agent::run() {
 
 // ---- The connection ----
 
-void Agent::greet() {
+void Agent::send_hello() {
   wire::Hello hello;
   hello.pid = ::getpid();
   utsname system{};
@@ -94,12 +94,12 @@ void Agent::receive(wire::Message message) {
 
 void Agent::on(const wire::Share& m) {
   shares_ = m.granted;
-  share_told_.raise();
+  share_received_.raise();
 }
 
 void Agent::on(const wire::Shutdown& m) {
   clean_ = m.clean;
-  leave(0);
+  stop(0);
 }
 
 void Agent::on(const wire::Welcome& m) {
@@ -126,14 +126,14 @@ asio::awaitable<void> Agent::begin() {
     co_await locking_.wait(0.02);
   }
   if (left_) co_return;
-  if (show_share()) co_await share_told_.wait(most);
+  if (send_proof()) co_await share_received_.wait(most);
   if (left_) co_return;
   if (!shares_) share_.reset();
   begin_locally();
 }
 
 // Returns whether a Proof was sent, which the driver will answer.
-bool Agent::show_share() {
+bool Agent::send_proof() {
   if (begin_->shared.empty()) return false;
   wire::Proof proof;
   try {
@@ -196,7 +196,7 @@ void Agent::begin_locally() {
           "host '{}' gives no checkpoints to other hosts, they go through the driver: {}", host_name_, e.what())});
     }
   asio::co_spawn(io_, follow_logs(), asio::detached);
-  asio::post(*helper_, [this] { look_around(steady_now()); });
+  asio::post(*helper_, [this] { poll_usage_and_notices(steady_now()); });
   for (auto& message : std::exchange(early_, {})) {
     if (left_) return;
     std::visit([this](auto& m) { on(m); }, message);
@@ -218,7 +218,7 @@ asio::awaitable<void> Agent::stop_soon() {
   io_.stop();
 }
 
-void Agent::leave(int code) {
+void Agent::stop(int code) {
   left_ = true;
   code_ = code;
   io_.stop();
@@ -231,7 +231,7 @@ asio::awaitable<void> Agent::check_liveness() {
     if (left <= 0) break;
     co_await liveness_check_.wait(left);
   }
-  leave(3);
+  stop(3);
 }
 
 // ---- Termination notices ----
@@ -256,12 +256,12 @@ double Agent::time_after_notice() {
 
 void Agent::give_notice(const std::string& why, double seconds) {
   if (std::exchange(noticed_, true)) return;
-  if (!begin_) return leave(0);
+  if (!begin_) return stop(0);
   channel_->send(wire::Draining{why, seconds});
 }
 
 // Runs repeatedly on the helper's thread: reports the resources in use, and polls for a notice.
-void Agent::look_around(Seconds next_notice) {
+void Agent::poll_usage_and_notices(Seconds next_notice) {
   if (stopping_.load()) return;
   const auto usage = usage_.look();
   asio::post(io_, [this, usage] {
@@ -283,7 +283,7 @@ void Agent::look_around(Seconds next_notice) {
       io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(pause)));
   asio::post(io_, [this, timer, next_notice] {
     timer->async_wait([this, timer, next_notice](boost::system::error_code) {
-      asio::post(*helper_, [this, next_notice] { look_around(next_notice); });
+      asio::post(*helper_, [this, next_notice] { poll_usage_and_notices(next_notice); });
     });
   });
 }

@@ -230,7 +230,7 @@ std::optional<wire::Piece> Agent::next_whole() {
     sending_.pop_front();
     try {
       if (auto piece = sending.copy->next(pace_->max_piece())) {
-        pace_->goes(piece->bytes.size());
+        pace_->took(piece->bytes.size());
         sending_.push_back(std::move(sending));
         return piece;
       }
@@ -254,7 +254,7 @@ void Agent::taken(std::uint64_t transfer, bool safe) {
   const auto& [made, run] = node.mapped();
   if (safe) cache_->replicated(made);
   if (!safe && share_)
-    asio::post(*disk_, [folder = told_folder(share_->area, transfer)] {
+    asio::post(*disk_, [folder = offered_folder(share_->area, transfer)] {
       std::error_code ignored;  // it is removed with the area
       std::filesystem::remove_all(folder, ignored);
     });

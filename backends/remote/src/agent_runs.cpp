@@ -103,13 +103,13 @@ void Agent::heard(Failed& e) {
   // host is lost and the trial has not failed. Not for groups: their failures are compared, so the first one must be
   // reported at once.
   if (run && !run->launch.seat && e.cause.source == FailureSource::infrastructure)
-    run->told_from = steady_now() + time_to_follow;
+    run->send_not_before = steady_now() + follow_up_delay;
   last(e);
 }
 
 // The end of an attempt is sent after its log and its checkpoints.
 void Agent::tell_end(const RunPointer& run) {
-  if (!run->last || run->over || run->copies > 0 || steady_now() < run->told_from || !send_log(*run)) return;
+  if (!run->last || run->over || run->copies > 0 || steady_now() < run->send_not_before || !send_log(*run)) return;
   const wire::Message message = *std::exchange(run->last, std::nullopt);
   channel_->send(message);
   unpin(run);

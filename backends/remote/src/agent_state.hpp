@@ -17,7 +17,7 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/local/processes.hpp>
 #include <hypertune/remote/agent.hpp>
-#include <hypertune/remote/host_machine.hpp>
+#include <hypertune/remote/host_state_machine.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -50,7 +50,7 @@ class Agent {
         logs_(io_),
         liveness_check_(io_),
         locking_(io_),
-        share_told_(io_) {}
+        share_received_(io_) {}
 
   int run();
 
@@ -66,7 +66,7 @@ class Agent {
     int copies = 0;            // its checkpoints that are being sent to the driver
     std::optional<Continue> held = {};
     std::optional<wire::Message> last = {};  // its final event, sent after its copies and its log
-    Seconds told_from = 0;                   // earliest time to send it
+    Seconds send_not_before = 0;             // earliest time to send it
     LogTail log = {};
   };
   using RunPointer = std::shared_ptr<Run>;
@@ -77,7 +77,7 @@ class Agent {
 
   // ---- The connection ----
 
-  void greet();
+  void send_hello();
 
   // Messages that are handled before Begin has been carried out.
   template <class M>
@@ -92,14 +92,14 @@ class Agent {
   void on(const wire::Shutdown& m);
 
   asio::awaitable<void> begin();
-  bool show_share();
+  bool send_proof();
   enum class Locking { done, again, refused };
   Locking try_lock();
   void begin_locally();
 
   void refuse(const std::string& why, bool permanent = true);
   asio::awaitable<void> stop_soon();
-  void leave(int code);
+  void stop(int code);
 
   asio::awaitable<void> check_liveness();
 
@@ -109,7 +109,7 @@ class Agent {
   static double time_after_notice();
   void give_notice(const std::string& why, double seconds);
 
-  void look_around(Seconds next_notice);
+  void poll_usage_and_notices(Seconds next_notice);
 
   // ---- Commands ----
 
@@ -208,7 +208,7 @@ class Agent {
   }
 
   static constexpr int copies_ahead = 2;
-  static constexpr Seconds time_to_follow = 0.2;                 // from a trial's end by a signal to the agent's end
+  static constexpr Seconds follow_up_delay = 0.2;                // from a trial's end by a signal to the agent's end
   static constexpr std::size_t quiet = std::size_t{512} << 10U;  // limit of the stream's backlog for sending logs
 
   const ProgramMaker& make_program_;
@@ -217,7 +217,7 @@ class Agent {
   asio::signal_set signals_;
   ProcessExecutor executor_;
   std::shared_ptr<Channel> channel_;
-  Signal logs_, liveness_check_, locking_, share_told_;
+  Signal logs_, liveness_check_, locking_, share_received_;
   Seconds heard_ = 0;
   double liveness_ = 60;  // until the driver sets it
   std::string host_name_ = "this host";

@@ -14,11 +14,11 @@ namespace hypertune::inline v0::remote::detail {
 void DriverCheckpoints::start(const std::filesystem::path& directory, std::optional<SharedFolder> folder) {
   shared_ = std::move(folder);
   store_.emplace(directory, LocalCheckpointStore::Options{.make_root = false});
-  if (can_exchange && around_.options.by_content) try {
+  if (can_exchange && executor_.options.by_content) try {
       token_ = CheckpointExchange::new_token();
       exchange_.emplace(*store_, token_, rate_);
     } catch (const std::exception& e) {
-      around_.emit(Notice{hypertune::detail::format("checkpoints go whole between hosts: {}", e.what())});
+      executor_.emit(Notice{hypertune::detail::format("checkpoints go whole between hosts: {}", e.what())});
     }
 }
 
@@ -26,12 +26,12 @@ void DriverCheckpoints::introduce(const LinkPointer& link, wire::Begin& begin) {
   const auto& connection = link->connection;
   connection->by_content = connection->by_content && exchange_;
   begin.by_content = connection->by_content;
-  begin.inline_limit = around_.options.inline_limit;
+  begin.inline_limit = executor_.options.inline_limit;
   if (begin.by_content) begin.token = token_;
-  begin.rate_limit = around_.options.rate_limit;
-  begin.direct = around_.options.direct && begin.by_content;
-  begin.direct_network = around_.options.network;
-  begin.direct_port = around_.options.port;
+  begin.rate_limit = executor_.options.rate_limit;
+  begin.direct = executor_.options.direct && begin.by_content;
+  begin.direct_network = executor_.options.network;
+  begin.direct_port = executor_.options.port;
   if (shared_) {
     connection->area = SharedFolder::area_name(begin.incarnation, link->spec.name);
     begin.shared = shared_->on_hosts();
@@ -46,7 +46,7 @@ void DriverCheckpoints::close(const ConnectionPointer& connection) {
   connection->sending.clear();
   connection->offered.clear();
   connection->stop.request_stop();
-  while (!connection->wishes.empty()) close_wish(connection, connection->wishes.begin()->first);
+  while (!connection->requests.empty()) close_request(connection, connection->requests.begin()->first);
   if (shared_ && !connection->area.empty())
     asio::post(*slow_, [this, area = connection->area] { shared_->retire(area); });
 }
@@ -134,12 +134,12 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
     try {
       if (why.empty()) shared_->check(area, {proof.read, proof.wrote});
     } catch (const std::exception& e) { why = e.what(); }
-    asio::post(around_.io, [this, link, connection, why] {
-      if (connection->over || around_.closing.stop_requested()) return;
+    asio::post(executor_.io, [this, link, connection, why] {
+      if (connection->over || executor_.closing.stop_requested()) return;
       connection->shares = why.empty();
       connection->channel->send(wire::Share{connection->shares});
-      if (!connection->shares && !std::exchange(link->told_apart, true))
-        around_.emit(Notice{hypertune::detail::format(
+      if (!connection->shares && !std::exchange(link->not_shared_reported, true))
+        executor_.emit(Notice{hypertune::detail::format(
             "host '{}' does not share the folder of checkpoints, which are copied from and to it: {}", link->spec.name,
             why)});
     });
@@ -147,7 +147,7 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
 }
 
 void DriverCheckpoints::on(const LinkPointer&, const ConnectionPointer& connection, const wire::Serving& m) {
-  if (around_.options.direct) connection->endpoint = m.endpoint;
+  if (executor_.options.direct) connection->endpoint = m.endpoint;
 }
 
 // A checkpoint is valid once it is sealed here.
@@ -161,11 +161,11 @@ void DriverCheckpoints::complete(const LinkPointer& link, const ConnectionPointe
     try {
       sealed = copy->seal();
     } catch (const std::exception& e) { error = e.what(); }
-    asio::post(around_.io, [this, link, connection, copy, sealed, error] {
-      if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
+    asio::post(executor_.io, [this, link, connection, copy, sealed, error] {
+      if (executor_.closing.stop_requested()) return;  // a resumed experiment finds it
       if (sealed) {
         link->account.sent += sealed->bytes;
-        around_.publish(*link);
+        executor_.publish(*link);
       }
       take(link, connection, copy->offer(), sealed, error);
     });
@@ -182,7 +182,7 @@ void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& c
         store.drop(info);
       } catch (const std::exception&) {}
       if (mine)
-        asio::post(around_.io, [this, trial = info.trial] {
+        asio::post(executor_.io, [this, trial = info.trial] {
           fetching_.erase(trial);
           fetch_all();
         });
@@ -192,13 +192,13 @@ void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& c
   if (!counts) return;
   if (!sealed) return lose(connection, offer.transfer, offer.info, error);
   if (!offer.shared) { note_holder(connection, *sealed); }
-  around_.emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
+  executor_.emit(Checkpointed{offer.info.trial, offer.attempt, *sealed});
   connection->channel->send(wire::Taken{offer.transfer, error});
 }
 // The driver could not take a checkpoint: reports it to the host and the Tuner.
 void DriverCheckpoints::lose(const ConnectionPointer& connection, std::uint64_t transfer, const CheckpointInfo& info,
                              const std::string& why) {
-  around_.emit(SaveFailed{info.trial, info.steps, why});
+  executor_.emit(SaveFailed{info.trial, info.steps, why});
   connection->channel->send(wire::Taken{transfer, why});
 }
 
@@ -211,12 +211,12 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
     try {
       sealed = shared_->take(area, offer.transfer, offer.info, *store_);
     } catch (const std::exception& e) { error = e.what(); }
-    asio::post(around_.io, [this, link, connection, offer, sealed, error] {
-      if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
-      connection->taking.pop_front();                // they are taken in order
+    asio::post(executor_.io, [this, link, connection, offer, sealed, error] {
+      if (executor_.closing.stop_requested()) return;  // a resumed experiment finds it
+      connection->taking.pop_front();                  // they are taken in order
       if (sealed) {
         link->account.shared += sealed->bytes;
-        around_.publish(*link);
+        executor_.publish(*link);
       }
       take(link, connection, offer, sealed, error);
     });
@@ -228,7 +228,7 @@ void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPoi
 // one.
 void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPointer& connection) {
   auto& offered = connection->offered;
-  if (around_.closing.stop_requested()) return;
+  if (executor_.closing.stop_requested()) return;
   for (auto next = offered.begin();
        next != offered.end() && connection->fetching < fetches_at_once && fetching_now_ < max_fetches;) {
     if (!fetching_.insert(next->info.trial).second) {
@@ -251,20 +251,20 @@ void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPoin
         here = report.checkpoint;
         outcome->report = std::move(report);
       } catch (const std::exception& e) { outcome->error = e.what(); }
-      asio::post(around_.io, std::move(done));  // its references are released on the io_context's thread
-      if (here && around_.options.direct) identify(*here);
+      asio::post(executor_.io, std::move(done));  // its references are released on the io_context's thread
+      if (here && executor_.options.direct) identify(*here);
     };
     try {
       fetches_.run(std::move(job));
     } catch (const std::exception& e) {
       outcome->error = e.what();
-      asio::post(around_.io, done);
+      asio::post(executor_.io, done);
     }
   }
 }
 
 void DriverCheckpoints::fetch_all() {
-  const auto& links = around_.links;
+  const auto& links = executor_.links;
   for (std::size_t i = 0; i < links.size() && fetching_now_ < max_fetches; ++i) {
     turn_ = (turn_ + 1) % links.size();
     if (const auto& link = links[turn_]; link->connection) fetch_next(link, link->connection);
@@ -276,12 +276,12 @@ void DriverCheckpoints::fetched(const LinkPointer& link, const ConnectionPointer
   --connection->fetching;
   --fetching_now_;
   fetching_.erase(offer.info.trial);
-  if (around_.closing.stop_requested()) return;  // a resumed experiment finds it
+  if (executor_.closing.stop_requested()) return;  // a resumed experiment finds it
   const auto& report = outcome.report;
   if (report) {
     link->account.sent += report->bytes_moved + report->bytes_overhead;
     link->account.reused += report->bytes_reused;
-    around_.publish(*link);
+    executor_.publish(*link);
   }
   take(link, connection, offer, report ? std::optional(report->checkpoint) : std::nullopt, outcome.error);
   fetch_all();

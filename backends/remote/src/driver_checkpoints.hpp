@@ -31,7 +31,7 @@ namespace hypertune::inline v0::remote::detail {
 class DriverCheckpoints {
  public:
   /// References to parts of the executor. All must outlive this object.
-  struct Surroundings {
+  struct ExecutorParts {
     asio::io_context& io;
     const std::vector<LinkPointer>& links;
     const CheckpointTransfer& options;
@@ -40,8 +40,8 @@ class DriverCheckpoints {
     std::function<void(Link&)> publish;  ///< called when the account of a host has changed
   };
 
-  explicit DriverCheckpoints(Surroundings around)
-      : around_(std::move(around)), rate_(std::make_shared<TokenBucket>(around_.options.rate_limit)) {}
+  explicit DriverCheckpoints(ExecutorParts executor)
+      : executor_(std::move(executor)), rate_(std::make_shared<TokenBucket>(executor_.options.rate_limit)) {}
 
   /// `slow`: threads for accesses to a shared folder.
   void begin(asio::thread_pool& slow) {
@@ -62,7 +62,7 @@ class DriverCheckpoints {
 
   /// The next piece of a copy that is sent through the stream.
   std::optional<wire::Piece> next_whole(const ConnectionPointer& connection);
-  std::shared_ptr<Pace> new_pace() { return std::make_shared<Pace>(around_.io, rate_); }
+  std::shared_ptr<Pace> new_pace() { return std::make_shared<Pace>(executor_.io, rate_); }
 
   void on(const LinkPointer& link, const ConnectionPointer& connection, wire::Offer& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Piece& m);
@@ -84,7 +84,7 @@ class DriverCheckpoints {
   static constexpr std::size_t max_held = 256;    // known checkpoints per host
   static constexpr std::size_t max_known = 4096;  // entries of content_ids_
   static constexpr int max_offered = 64;          // pending offers per trial
-  static constexpr int max_wishes = 100;          // requests of an attempt for the checkpoint it continues from
+  static constexpr int max_requests = 100;        // requests of an attempt for the checkpoint it continues from
 
   template <class Offers, class P>
   static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
@@ -99,14 +99,14 @@ class DriverCheckpoints {
   void fetched(const LinkPointer& link, const ConnectionPointer& connection, const wire::Offer& offer,
                const FetchOutcome& outcome);
   wire::Source source_of(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
-  void close_wish(const ConnectionPointer& connection, std::uint64_t transfer);
+  void close_request(const ConnectionPointer& connection, std::uint64_t transfer);
   void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
   void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
   void identify_next();
   void identify(const CheckpointInfo& info);
   void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
 
-  const Surroundings around_;
+  const ExecutorParts executor_;
   asio::thread_pool* slow_ = nullptr;
   std::optional<asio::thread_pool> disk_;  // one thread, so that jobs run in order
   std::optional<LocalCheckpointStore> store_;

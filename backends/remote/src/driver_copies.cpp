@@ -13,29 +13,29 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
   Route* route = link->route_from(m.trial, m.info);
   if (route == nullptr)
     return connection->channel->send(wire::Unavailable{m.transfer, "its trial is not to go on from that"});
-  if (++route->wishes > max_wishes) fail(Errc::protocol, "too many wishes for checkpoints");
+  if (++route->requests > max_requests) fail(Errc::protocol, "too many wishes for checkpoints");
   send_copy(link, connection, m);
 }
 
 void DriverCheckpoints::on(const LinkPointer&, const ConnectionPointer& connection, const wire::Unavailable& m) {
   connection->arriving.erase(m.transfer);
-  close_wish(connection, m.transfer);
+  close_request(connection, m.transfer);
 }
 
 void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Fetched& m) {
-  if (const auto wish = connection->wishes.find(m.transfer); wish != connection->wishes.end()) {
-    const CheckpointInfo info = wish->second.info;
+  if (const auto request = connection->requests.find(m.transfer); request != connection->requests.end()) {
+    const CheckpointInfo info = request->second.info;
     note_without(info.digest, m.without);
     note_holder(connection, info);
-    close_wish(connection, m.transfer);
-    if (around_.options.direct && !content_ids_.contains(info.digest) && identifying_.insert(info.digest).second) {
+    close_request(connection, m.transfer);
+    if (executor_.options.direct && !content_ids_.contains(info.digest) && identifying_.insert(info.digest).second) {
       to_identify_.push_back(info);
       identify_next();
     }
   }
   (m.direct ? link->account.direct : link->account.received) += m.moved;
   link->account.reused += m.reused;
-  around_.publish(*link);
+  executor_.publish(*link);
 }
 
 std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer& connection) {
@@ -44,7 +44,7 @@ std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer
     connection->sending.pop_front();
     try {
       if (auto piece = copy->next(connection->pace->max_piece())) {
-        connection->pace->goes(piece->bytes.size());
+        connection->pace->took(piece->bytes.size());
         connection->sending.push_back(std::move(copy));
         return piece;
       }
@@ -73,7 +73,7 @@ void DriverCheckpoints::identify(const CheckpointInfo& info) {
   try {
     id = exchange_->content_id(info, stop_identifying_.get_token());
   } catch (const std::exception&) {}  // it has been dropped, or the run ends
-  asio::post(around_.io, [this, digest = info.digest, id] {
+  asio::post(executor_.io, [this, digest = info.digest, id] {
     if (id) {
       if (content_ids_.size() >= max_known) content_ids_.erase(content_ids_.begin());
       content_ids_[digest] = *id;
@@ -94,7 +94,7 @@ void DriverCheckpoints::note_holder(const ConnectionPointer& connection, const C
 
 // These hosts could not provide the checkpoint: they have dropped it, or it is damaged.
 void DriverCheckpoints::note_without(const std::string& digest, const std::vector<std::string>& endpoints) {
-  for (const auto& other : around_.links) {
+  for (const auto& other : executor_.links) {
     if (!other->connection) continue;
     if (std::find(endpoints.begin(), endpoints.end(), other->connection->endpoint) == endpoints.end()) continue;
     std::erase(other->connection->holds, digest);
@@ -106,32 +106,32 @@ wire::Source DriverCheckpoints::source_of(const LinkPointer& link, const Connect
                                           const wire::Want& wanted) {
   wire::Source source{.transfer = wanted.transfer};
   std::vector<ConnectionPointer> holders;
-  for (const auto& other : around_.links) {
+  for (const auto& other : executor_.links) {
     if (other == link || !other->connection || !other->machine.up() || other->connection->endpoint.empty()) continue;
     const auto& holds = other->connection->holds;
     if (std::find(holds.begin(), holds.end(), wanted.info.digest) == holds.end()) continue;
     holders.insert(std::upper_bound(holders.begin(), holders.end(), other->connection,
-                                    [](const auto& a, const auto& b) { return a->giving < b->giving; }),
+                                    [](const auto& a, const auto& b) { return a->providing < b->providing; }),
                    other->connection);
   }
   if (holders.empty()) return source;
   for (const auto& holder : holders) source.peers.push_back(holder->endpoint);
   if (const auto id = content_ids_.find(wanted.info.digest); id != content_ids_.end()) source.content_id = id->second;
-  ++holders.front()->giving;
-  connection->wishes[wanted.transfer].giver = holders.front();
+  ++holders.front()->providing;
+  connection->requests[wanted.transfer].provider = holders.front();
   return source;
 }
 
-void DriverCheckpoints::close_wish(const ConnectionPointer& connection, std::uint64_t transfer) {
-  const auto node = connection->wishes.extract(transfer);
+void DriverCheckpoints::close_request(const ConnectionPointer& connection, std::uint64_t transfer) {
+  const auto node = connection->requests.extract(transfer);
   if (!node) return;
-  if (const auto giver = node.mapped().giver.lock()) --giver->giving;
+  if (const auto provider = node.mapped().provider.lock()) --provider->providing;
 }
 
 void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPointer& connection,
                                   const wire::Want& wanted) {
-  const bool by_content = connection->by_content && wanted.info.bytes > around_.options.inline_limit;
-  if (by_content) connection->wishes[wanted.transfer].info = wanted.info;
+  const bool by_content = connection->by_content && wanted.info.bytes > executor_.options.inline_limit;
+  if (by_content) connection->requests[wanted.transfer].info = wanted.info;
   note_without(wanted.info.digest, wanted.without);
   if (by_content && !wanted.from_driver) {
     const auto source = source_of(link, connection, wanted);
@@ -151,8 +151,8 @@ void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPoint
         } catch (const std::exception&) {}
       }
     } catch (const std::exception& e) { error = e.what(); }
-    asio::post(around_.io, [this, link, connection, wanted, by_content, error, corrupt] {
-      if (connection->over || around_.closing.stop_requested()) return;
+    asio::post(executor_.io, [this, link, connection, wanted, by_content, error, corrupt] {
+      if (connection->over || executor_.closing.stop_requested()) return;
       std::string why = error;
       if (why.empty() && by_content) return connection->channel->send(wire::Source{.transfer = wanted.transfer});
       if (why.empty()) {
@@ -164,7 +164,7 @@ void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPoint
           return;
         } catch (const std::exception& e) { why = e.what(); }
       }
-      if (corrupt && link->has(wanted.trial)) around_.emit(CheckpointLost{wanted.trial, wanted.info, why});
+      if (corrupt && link->has(wanted.trial)) executor_.emit(CheckpointLost{wanted.trial, wanted.info, why});
       connection->channel->send(wire::Unavailable{wanted.transfer, why, corrupt});
     });
   });

@@ -4,9 +4,9 @@
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/elastic.hpp>
-#include <hypertune/remote/group_hold.hpp>
 #include <hypertune/remote/host_pool.hpp>
-#include <hypertune/remote/standstill.hpp>
+#include <hypertune/remote/ordered_wait_notice.hpp>
+#include <hypertune/remote/partial_group_release.hpp>
 #include <hypertune/remote/worker_scaler.hpp>
 
 #include <fmt/format.h>
@@ -69,9 +69,9 @@ class ElasticRun final : public ElasticWorkers {
     scaler_.emplace(WorkerCount{std::min(plan_.min, count), count}, slots, plan_.idle, all_);
     group_ = workload.workers;
     std::random_device device;
-    hold_.emplace(group_, slots, plan_.group_patience, (std::uint64_t{device()} << 32U) + device());
-    launch(scaler_->step(steady_seconds(), sight()).launch);
-    plan_.remote.alike = true;
+    group_release_.emplace(group_, slots, plan_.group_patience, (std::uint64_t{device()} << 32U) + device());
+    launch(scaler_->step(steady_seconds(), worker_states()).launch);
+    plan_.remote.interchangeable = true;
     executor_.emplace(RemoteExecutor(pool_, plan_.remote), tracker_, notices_);
   }
   ElasticRun(const ElasticRun&) = delete;
@@ -127,9 +127,9 @@ class ElasticRun final : public ElasticWorkers {
     pool_.explain(worker, std::move(why));
   }
   void refuse(const std::string& worker, std::string why) override { pool_.refuse(worker, std::move(why)); }
-  void lack_room(const std::vector<std::string>& workers) override {
+  void set_without_room(const std::vector<std::string>& workers) override {
     without_room_ = {workers.begin(), workers.end()};
-    pool_.lack_room(without_room_);
+    pool_.set_without_room(without_room_);
   }
   void give_notice(const std::string& worker, std::string why, Seconds left) override {
     pool_.give_notice(worker, std::move(why), left);
@@ -166,14 +166,14 @@ class ElasticRun final : public ElasticWorkers {
   }
 
   // Gives back workers of an incomplete group for which there is no more room: another experiment may need them.
-  void give_back(double now, const WorkersSeen& seen) {
+  void give_back(double now, const WorkerStates& seen) {
     std::vector<bool> launched;
     std::set<int> without_room;
     for (std::size_t i = 0; i < plan_.workers.size(); ++i) {
       launched.push_back(scaler_->launched(static_cast<int>(i)));
       if (without_room_.contains(plan_.workers[i].name)) without_room.insert(static_cast<int>(i));
     }
-    const auto given = hold_->step(now, seen, launched, without_room);
+    const auto given = group_release_->step(now, seen, launched, without_room);
     if (given.empty()) return;
     for (const int worker : given) scaler_->ended(worker);
     end_workers(given, "the others of its group found no room");
@@ -184,16 +184,16 @@ class ElasticRun final : public ElasticWorkers {
   }
 
   // Tells the user why an ordered run stands still, and how to fix it.
-  void tell_standstill(double now, const WorkersSeen& seen) {
+  void report_ordered_wait(double now, const WorkerStates& seen) {
     const auto first = without_room_.begin();
     const auto line =
-        standstill_.look(static_cast<int>(plan_.workers.size()), static_cast<int>(without_room_.size()),
-                         first == without_room_.end() ? std::string() : why_[*first], seen.waiting > 0, now);
+        wait_notice_.look(static_cast<int>(plan_.workers.size()), static_cast<int>(without_room_.size()),
+                          first == without_room_.end() ? std::string() : why_[*first], seen.waiting > 0, now);
     if (!line.empty()) notices_->say(line);
   }
 
-  WorkersSeen sight() const {
-    WorkersSeen seen;
+  WorkerStates worker_states() const {
+    WorkerStates seen;
     const auto demand = tracker_->demand();
     for (const auto& shape : demand.pending) seen.waiting += shape.count;
     std::map<std::string, HostState> states;
@@ -242,11 +242,11 @@ class ElasticRun final : public ElasticWorkers {
   void scale(double& next_look) {
     const double now = steady_seconds();
     if (release_retired()) next_look = now;  // the backend should look at once: others need the room
-    const auto seen = sight();
+    const auto seen = worker_states();
     give_back(now, seen);
-    if (ordered_) tell_standstill(now, seen);
+    if (ordered_) report_ordered_wait(now, seen);
     // No worker is kept for trials that will never come.
-    if (!hold_->pauses(now) && !seen.over()) {
+    if (!group_release_->pauses(now) && !seen.over()) {
       const auto orders = scaler_->step(now, seen);
       launch(orders.launch);
       end_workers(orders.end_workers, "no trial needs it now");
@@ -280,11 +280,11 @@ class ElasticRun final : public ElasticWorkers {
   std::shared_ptr<Notices> notices_;
   std::shared_ptr<DemandTracker> tracker_;
   std::optional<WorkerScaler> scaler_;
-  std::optional<GroupHold> hold_;
+  std::optional<PartialGroupRelease> group_release_;
   int group_ = 1;                           // minimum number of workers of a trial
   std::set<std::string> without_room_;      // as last reported by the backend
   std::map<std::string, std::string> why_;  // the last reason per worker
-  Standstill standstill_;
+  OrderedWaitNotice wait_notice_;
   HostPool pool_;
   std::optional<TrackedExecutor<RemoteExecutor>> executor_;
   std::mutex mutex_;

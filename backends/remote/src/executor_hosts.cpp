@@ -12,7 +12,7 @@ namespace {
 
 // Raises the limit of open files if needed: each host needs several descriptors, and many systems allow 1,024 by
 // default. Returns how many hosts there is room for.
-std::size_t make_room_for(std::size_t hosts) {
+std::size_t raise_descriptor_limit(std::size_t hosts) {
   constexpr rlim_t each = 6, others = 256;  // three for a stream, three for its carrier
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return hosts;
@@ -26,7 +26,7 @@ std::size_t make_room_for(std::size_t hosts) {
 
 }  // namespace
 
-std::string kind_of_trouble(const std::string& why) {
+std::string kind_of_problem(const std::string& why) {
   return fault_key({.source = FailureSource::infrastructure, .text = why});
 }
 
@@ -61,8 +61,8 @@ void RemoteExecutor::State::look_at_pool() {
   if (closing()) return;
   auto wanted = pool_.hosts();
   const bool first = links_.empty();
-  const std::size_t room = make_room_for(wanted.size());
-  if (room < wanted.size() && !std::exchange(narrow_told_, true)) {
+  const std::size_t room = raise_descriptor_limit(wanted.size());
+  if (room < wanted.size() && !std::exchange(limit_reported_, true)) {
     Notice notice{hypertune::detail::format(
         "this program may open files for about {} hosts of {}: raise the limit (ulimit -n) to use them all", room,
         wanted.size())};
@@ -83,7 +83,7 @@ void RemoteExecutor::State::look_at_pool() {
     }
     link->spec.dialer = std::move(found->second->dialer);
     by_name.erase(found);
-    step(link, [&](HostMachine& m) { return m.restored(detail::steady_now()); });
+    step(link, [&](HostStateMachine& m) { return m.restored(detail::steady_now()); });
   }
   for (auto& host : wanted) {
     if (!by_name.contains(host.name)) continue;
@@ -96,7 +96,7 @@ void RemoteExecutor::State::look_at_pool() {
       number(link);
       link->host.total = {.cpus = 0};
     }
-    step(link, [&](HostMachine& m) { return m.start(detail::steady_now()); });
+    step(link, [&](HostStateMachine& m) { return m.start(detail::steady_now()); });
   }
   const auto explanations = pool_.take_explanations(), refusals = pool_.take_refusals();
   const auto notices = pool_.take_notices();
@@ -105,14 +105,14 @@ void RemoteExecutor::State::look_at_pool() {
     if (const auto found = notices.find(link->spec.name); found != notices.end())
       drain(link, found->second.why, found->second.seconds, false);
     if (const auto found = explanations.find(link->spec.name); found != explanations.end()) {
-      link->explained = true;
-      step(link, [&](HostMachine& m) { return m.waits(found->second); });
+      link->wait_explained = true;
+      step(link, [&](HostStateMachine& m) { return m.waiting(found->second); });
     }
     if (const auto found = refusals.find(link->spec.name); found != refusals.end())
-      step(link, [&](HostMachine& m) { return m.refuse(found->second, detail::steady_now()); });
+      step(link, [&](HostStateMachine& m) { return m.refuse(found->second, detail::steady_now()); });
     link->without_room = without_room.contains(link->spec.name);
   }
-  judge();
+  check_all_refused();
 }
 
 // Hosts are numbered in the order in which the Tuner learns of them.
@@ -121,21 +121,21 @@ void RemoteExecutor::State::number(const LinkPointer& link) {
   by_index_.push_back(link);
 }
 
-void RemoteExecutor::State::step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change) {
+void RemoteExecutor::State::step(const LinkPointer& link, const std::function<HostActions(HostStateMachine&)>& change) {
   const bool was_draining = link->machine.draining();
   const HostState before = link->machine.state();
   const HostActions actions = change(link->machine);
   if (actions.close || actions.lost) {
     close(link, was_draining && !actions.lost ? 5 : 0);
     for (auto& [trial, route] : link->routes)
-      if (route.parked && route.lost.empty()) route.lost = link->machine.trouble();
+      if (route.parked && route.lost.empty()) route.lost = link->machine.problem();
   }
   if (actions.lost && !options_.reuse && !link->routes.empty()) retire_host(link);
   if (actions.gained) link->up_since = detail::steady_now();
   if (actions.lost) ++link->account.losses;
   if (actions.gained || actions.unusable || link->machine.state() != before) publish(*link);
   if (actions.gained || actions.unusable) {
-    judge();
+    check_all_refused();
     announce(link);
   }
   if (actions.lost) fail_all(link, was_draining);
@@ -168,7 +168,7 @@ void RemoteExecutor::State::tick(const LinkPointer& link) {
   std::string said;
   if (const auto& connection = link->connection; connection && !connection->greeted)
     said = detail::last_line(connection->errors.empty() ? connection->channel->preamble() : connection->errors);
-  step(link, [&](HostMachine& m) { return m.tick(detail::steady_now(), said); });
+  step(link, [&](HostStateMachine& m) { return m.tick(detail::steady_now(), said); });
 }
 
 // dial() may block, so it runs on another thread.
@@ -204,7 +204,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, s
   if (result->error.empty())
     open(link, std::move(result->stream));
   else
-    step(link, [&](HostMachine& m) { return m.ended(result->error, detail::steady_now(), result->failure); });
+    step(link, [&](HostStateMachine& m) { return m.ended(result->error, detail::steady_now(), result->failure); });
 }
 
 void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
@@ -227,7 +227,7 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                                    const auto here = weak.lock();
                                    if (!here || here->over) return;
                                    const bool doubted = link->machine.state() == HostState::suspect;
-                                   link->machine.heard(detail::steady_now());
+                                   link->machine.message_received(detail::steady_now());
                                    if (doubted) publish(*link);
                                  },
                              .piece = [this, weak]() -> std::optional<wire::Message> {
@@ -242,7 +242,7 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                                    detail::asio::co_spawn(io_, retire(link, here, why), detail::asio::detached);
                                  }});
   detail::asio::co_spawn(io_, read_errors(connection), detail::asio::detached);
-  step(link, [](HostMachine& m) {
+  step(link, [](HostStateMachine& m) {
     m.opened(detail::steady_now());
     return HostActions{};
   });
@@ -280,7 +280,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::retire(LinkPointer link, Co
     if (!said.empty()) why = said;
     failure = link->spec.dialer.classify(connection->errors);
   }
-  step(link, [&](HostMachine& m) { return m.ended(why, detail::steady_now(), failure); });
+  step(link, [&](HostStateMachine& m) { return m.ended(why, detail::steady_now(), failure); });
   close(link, 0);
 }
 
@@ -332,17 +332,15 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
       number(link);
       publish(*link);
     }
-    link->told = true;
     emit(HostGained{link->index, link->host});
   } else if (link->index >= 0) {
-    link->told = false;
     // A refused host is lost for good, unless no other host is usable: then the run ends, and no trial is to blame.
     const bool refused = link->machine.refused() && std::any_of(links_.begin(), links_.end(), [](const auto& other) {
                            return other->machine.usable();
                          });
-    emit(HostLost{link->index, link->machine.trouble(), refused || link->machine.state() == HostState::gone,
-                  link->machine.leaving(), link->explained && link->machine.state() == HostState::connecting});
-    if (!options_.alike || !link->machine.leaving()) say_why(link);
+    emit(HostLost{link->index, link->machine.problem(), refused || link->machine.state() == HostState::gone,
+                  link->machine.leaving(), link->wait_explained && link->machine.state() == HostState::connecting});
+    if (!options_.interchangeable || !link->machine.leaving()) say_why(link);
   } else if (link->tried && link->machine.state() != HostState::gone) {
     say_why(link);  // a host that has joined but was never reached is unknown to the Tuner, but the user waits for it
   }
@@ -351,18 +349,18 @@ void RemoteExecutor::State::announce(const LinkPointer& link) {
 // Reports each reason once, and not again at each failing attempt in a row.
 void RemoteExecutor::State::say_why(const LinkPointer& link) {
   const auto& machine = link->machine;
-  if (link->explained && machine.state() == HostState::connecting) return;
-  const auto& why = machine.trouble();
-  const bool drained = std::exchange(link->said_drain, machine.draining());
-  if (link->said == why && (machine.failures() != 1 || drained)) return;
-  // Among hosts that are alike and have never been connected, the same problem is reported once. Names are ignored.
-  const auto kind = options_.alike ? kind_of_trouble(why) : std::string();
-  const bool known =
-      options_.alike && link->up_since == 0 && std::any_of(links_.begin(), links_.end(), [&](const auto& other) {
-        return !other->said.empty() && !other->machine.up() && other->said_kind == kind;
-      });
-  link->said = why;
-  link->said_kind = kind;
+  if (link->wait_explained && machine.state() == HostState::connecting) return;
+  const auto& why = machine.problem();
+  const bool drained = std::exchange(link->reported_drain, machine.draining());
+  if (link->reported_reason == why && (machine.failures() != 1 || drained)) return;
+  // Among interchangeable hosts that have never been connected, the same problem is reported once. Names are ignored.
+  const auto kind = options_.interchangeable ? kind_of_problem(why) : std::string();
+  const bool known = options_.interchangeable && link->up_since == 0 &&
+                     std::any_of(links_.begin(), links_.end(), [&](const auto& other) {
+                       return !other->reported_reason.empty() && !other->machine.up() && other->reported_kind == kind;
+                     });
+  link->reported_reason = why;
+  link->reported_kind = kind;
   if (known) return;
   emit(Notice{hypertune::detail::format("{} is not used: {}", hypertune::detail::host_text(link->spec.name),
                                         machine.reason())});
@@ -372,7 +370,7 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
   const auto routes = std::exchange(link->routes, {});
   const Cause cause{.source = preempted ? FailureSource::preemption : FailureSource::infrastructure,
                     .text = hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
-                                                      link->machine.trouble())};
+                                                      link->machine.problem())};
   std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;  // members of a group are lost together
   for (const auto& [run, route] : routes) {
     if (route.parked) {

@@ -5,7 +5,7 @@ namespace hypertune::inline v0::remote {
 
 void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& why, double seconds, bool for_good) {
   const bool known = link->machine.draining();
-  step(link, [&](HostMachine& m) { return m.drain(why, for_good); });
+  step(link, [&](HostStateMachine& m) { return m.drain(why, for_good); });
   if (known) return;  // already draining; it may have become `for_good`
   if (!link->machine.draining()) return;
   // A trial that can stop at any time (a command) is asked to leave at once. The others save only between steps, so
@@ -41,7 +41,7 @@ void RemoteExecutor::State::ask_to_leave(const LinkPointer& link, RunKey run, Ro
 // it.
 void RemoteExecutor::State::retire_host(const LinkPointer& link) {
   const bool up = link->machine.up();
-  const std::string why = up ? "it has run its trial" : link->machine.trouble();
+  const std::string why = up ? "it has run its trial" : link->machine.problem();
   pool_.retire(link->spec.name, why);
   if (up)
     drain(link, why, 0, true);
@@ -52,7 +52,7 @@ void RemoteExecutor::State::retire_host(const LinkPointer& link) {
 void RemoteExecutor::State::leave_if_empty(const LinkPointer& link) {
   if (!link->machine.draining()) return;
   if (std::any_of(link->routes.begin(), link->routes.end(), [](const auto& r) { return !r.second.parked; })) return;
-  step(link, [](HostMachine& m) { return m.drained(detail::steady_now()); });
+  step(link, [](HostStateMachine& m) { return m.drained(detail::steady_now()); });
 }
 
 }  // namespace hypertune::inline v0::remote

@@ -32,7 +32,7 @@ std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::path& di
 
 std::string goes_away(const detail::Link& link) {
   return hypertune::detail::format("{} goes away: {}", hypertune::detail::host_text(link.spec.name),
-                                   link.machine.trouble());
+                                   link.machine.problem());
 }
 
 }  // namespace
@@ -72,9 +72,9 @@ void RemoteExecutor::State::wait(Seconds deadline) {
   }
   {
     const std::lock_guard guard(mutex_);
-    if (!hopeless_.empty()) fail(Errc::resources, "{}", hopeless_);
+    if (!failure_.empty()) fail(Errc::resources, "{}", failure_);
   }
-  bell_.wait_for(deadline - run_clock());
+  wakeup_.wait_for(deadline - run_clock());
 }
 
 void RemoteExecutor::State::drain_queue() {
@@ -95,7 +95,7 @@ void RemoteExecutor::State::drain_queue() {
     if (groups_.perform(command))
       groups_.work();
     else
-      std::visit([this](auto& m) { carry_out(m); }, command);
+      std::visit([this](auto& m) { execute(m); }, command);
   carrying_.clear();
 }
 
@@ -124,7 +124,7 @@ void RemoteExecutor::State::erase(const LinkPointer& link, RunKey run) {
 
 // ---- Commands ----
 
-void RemoteExecutor::State::carry_out(Launch& m) {
+void RemoteExecutor::State::execute(Launch& m) {
   const RunKey run = key_of(m);
   const auto refuse = [&](const std::string& why, FailureSource source = FailureSource::infrastructure) {
     emit(Failed{m.trial, m.attempt, Cause{.source = source, .text = why}, run.second});
@@ -151,7 +151,7 @@ void RemoteExecutor::State::carry_out(Launch& m) {
   if (!link->machine.usable()) {
     const bool preempted = link->machine.draining() || link->machine.state() == HostState::gone;
     return refuse(hypertune::detail::format("{} was lost: {}", hypertune::detail::host_text(link->spec.name),
-                                            link->machine.trouble()),
+                                            link->machine.problem()),
                   preempted ? FailureSource::preemption : FailureSource::infrastructure);
   }
   checkpoints_.launching(m.trial);
@@ -160,7 +160,7 @@ void RemoteExecutor::State::carry_out(Launch& m) {
   link->connection->channel->send(m);
 }
 
-void RemoteExecutor::State::carry_out(const Continue& m) {
+void RemoteExecutor::State::execute(const Continue& m) {
   const auto link = link_of(RunKey(m.trial, m.member));
   Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr || route->parked || route->leaving) return;
@@ -170,7 +170,7 @@ void RemoteExecutor::State::carry_out(const Continue& m) {
   link->connection->channel->send(m);
 }
 
-void RemoteExecutor::State::carry_out(const Pause& m) {
+void RemoteExecutor::State::execute(const Pause& m) {
   const auto link = link_of(RunKey(m.trial, m.member));
   Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr || route->parked || route->leaving) return;
@@ -180,7 +180,7 @@ void RemoteExecutor::State::carry_out(const Pause& m) {
   link->connection->channel->send(pause);
 }
 
-void RemoteExecutor::State::carry_out(const Stop& m) {
+void RemoteExecutor::State::execute(const Stop& m) {
   const auto link = link_of(RunKey(m.trial, m.member));
   Route* route = link ? link->route(m) : nullptr;
   if (route == nullptr) return;
@@ -193,7 +193,7 @@ void RemoteExecutor::State::carry_out(const Stop& m) {
   }
 }
 
-void RemoteExecutor::State::carry_out(const GroupMessage& m) {
+void RemoteExecutor::State::execute(const GroupMessage& m) {
   const auto link = link_of(RunKey(m.trial, m.member));
   if (link && link->route(m) != nullptr && link->connection) link->connection->channel->send(m);
 }
@@ -214,14 +214,14 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   connection->channel->send(welcome);
   connection->channel->beat(welcome.heartbeat);
   send_begin(link);
-  step(link, [](HostMachine& machine) { return machine.greeted(detail::steady_now()); });
+  step(link, [](HostStateMachine& machine) { return machine.hello_received(detail::steady_now()); });
 }
 void RemoteExecutor::State::on(const LinkPointer&, const ConnectionPointer& connection, wire::Refusal& m) {
   connection->refusal = m.why.empty() ? std::string("its agent refused") : m.why;
   connection->failure = m.permanent ? FailureClass::permanent : FailureClass::transient;
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Started& m) {
-  link->machine.proved();
+  link->machine.trial_started();
   if (link->route(m) != nullptr) emit(m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Reported& m) {

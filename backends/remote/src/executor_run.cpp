@@ -22,7 +22,7 @@ void RemoteExecutor::State::publish(Link& link) {
   known.account = link.account;
   known.account.state = link.machine.state();
   known.account.reason = link.machine.reason();
-  known.trouble = link.machine.trouble();
+  known.problem = link.machine.problem();
   known.up_since = link.connection && link.connection->greeted ? std::optional(link.up_since) : std::nullopt;
   const bool usable = link.machine.usable();
   if (known.usable == usable && known.tried == link.tried) return;
@@ -30,11 +30,11 @@ void RemoteExecutor::State::publish(Link& link) {
   tried_ += (link.tried ? 1 : 0) - (known.tried ? 1 : 0);
   known.usable = usable;
   known.tried = link.tried;
-  tried_bell_.notify_all();
+  tried_changed_.notify_all();
 }
 
 // Whether no host will become usable. Hosts without room would fail like the others, so they do not count.
-bool RemoteExecutor::State::hopeless() const {
+bool RemoteExecutor::State::all_refused() const {
   if (!started_ || closing()) return false;
   bool any = false;
   for (const auto& link : links_) {
@@ -48,35 +48,35 @@ bool RemoteExecutor::State::hopeless() const {
 }
 
 // Ends the run if every host is refused, after the time that the list is given to change.
-void RemoteExecutor::State::judge() {
-  if (!hopeless()) {
-    hope_.reset();
+void RemoteExecutor::State::check_all_refused() {
+  if (!all_refused()) {
+    refusal_timer_.reset();
     return;
   }
-  if (hope_) return;
-  hope_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                         std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
-  hope_->async_wait([this](boost::system::error_code error) {
+  if (refusal_timer_) return;
+  refusal_timer_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                  std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
+  refusal_timer_->async_wait([this](boost::system::error_code error) {
     if (error || closing()) return;
-    hope_.reset();
-    if (!hopeless()) return;
+    refusal_timer_.reset();
+    if (!all_refused()) return;
     hypertune::detail::HostTroubles troubles;
     std::map<std::string, std::string> kinds;
     for (const auto& link : links_)
       if (link->machine.state() != HostState::gone && link->machine.refused()) {
-        const auto& why = link->machine.trouble();
-        // For workers that are alike, use the same text for all with the same problem.
-        const auto& text = options_.alike ? kinds.try_emplace(kind_of_trouble(why), why).first->second : why;
+        const auto& why = link->machine.problem();
+        // For interchangeable workers, use the same text for all with the same problem.
+        const auto& text = options_.interchangeable ? kinds.try_emplace(kind_of_problem(why), why).first->second : why;
         troubles.emplace_back(link->spec.name, text);
       }
     {
       const std::lock_guard guard(mutex_);
-      hopeless_ = hypertune::detail::format(
+      failure_ = hypertune::detail::format(
           "no {} can be used, and that does not pass by itself: {} (once this is mended, resume the experiment: what "
           "it has done is kept)",
-          options_.alike ? "worker" : "host", hypertune::detail::host_troubles_text(troubles));
+          options_.interchangeable ? "worker" : "host", hypertune::detail::host_troubles_text(troubles));
     }
-    bell_.ring();
+    wakeup_.ring();
   });
 }
 
@@ -100,7 +100,7 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   const auto answered = [&] { return usable_ > 0 || all_tried(); };
   // After some seconds without an answer, tell the user.
   const double most = options_.timeouts.connect + 1, quiet = std::min(5.0, most / 2);
-  if (!tried_bell_.wait_for(lock, seconds(quiet), answered)) {
+  if (!tried_changed_.wait_for(lock, seconds(quiet), answered)) {
     std::vector<std::string> silent;
     for (const auto& each : published_)
       if (!each.tried) silent.push_back(each.account.name);
@@ -109,14 +109,14 @@ std::vector<Host> RemoteExecutor::State::hosts() {
       hypertune::detail::say("hypertune: no answer yet from " +
                              hypertune::detail::hosts_text({silent.begin(), silent.end()}) + ": waiting");
     lock.lock();
-    tried_bell_.wait_for(lock, seconds(most - quiet), answered);
+    tried_changed_.wait_for(lock, seconds(most - quiet), answered);
   }
   const double took = detail::steady_now() - begun;
-  tried_bell_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), all_tried);
+  tried_changed_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), all_tried);
   if (usable_ == 0) {
     hypertune::detail::HostTroubles troubles;
     for (const auto& each : published_)
-      if (!each.trouble.empty()) troubles.emplace_back(each.account.name, each.trouble);
+      if (!each.problem.empty()) troubles.emplace_back(each.account.name, each.problem);
     fail(Errc::resources, "no host can be used: {}",
          troubles.empty() ? "there is none on the list" : hypertune::detail::host_troubles_text(troubles));
   }
@@ -128,7 +128,7 @@ void RemoteExecutor::State::shutdown() {
   pool_.on_change(nullptr);
   closing_.request_stop();
   stop_dialing_.request_stop();  // does not wait for hanging connection attempts
-  detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, say_goodbye(), detail::asio::detached); });
+  detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, close_connections(), detail::asio::detached); });
   thread_.join();
   for (const auto& link : links_)
     if (link->connection) link->connection->stop.request_stop();
@@ -146,7 +146,7 @@ void RemoteExecutor::State::shutdown() {
   stop_dialing_ = {};
   by_run_.clear();
   groups_.clear();
-  hope_.reset();
+  refusal_timer_.reset();
   links_.clear();
   by_index_.clear();
   start_ = {};
@@ -154,17 +154,17 @@ void RemoteExecutor::State::shutdown() {
   early_.clear();
   const std::lock_guard guard(mutex_);
   queue_.clear();
-  hopeless_.clear();
+  failure_.clear();
   woken_ = false;
 }
 
 // Agents end their idle processes. The carriers then end by themselves, or by force after the grace period.
-detail::asio::awaitable<void> RemoteExecutor::State::say_goodbye() {
+detail::asio::awaitable<void> RemoteExecutor::State::close_connections() {
   constexpr double grace = 2;
   std::vector<std::shared_ptr<detail::Channel>> channels;
   for (const auto& link : links_) {
     link->timer.cancel();
-    hope_.reset();
+    refusal_timer_.reset();
     if (!link->connection) continue;
     channels.push_back(link->connection->channel);
     close(link, link->connection->greeted ? grace : 0);  // without a hello there is nothing to end properly

@@ -30,7 +30,7 @@
 namespace hypertune::inline v0::remote {
 
 /// The part that is equal for the same problem of several workers; names of workers, pods and nodes are removed.
-std::string kind_of_trouble(const std::string& why);
+std::string kind_of_problem(const std::string& why);
 
 class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
  public:
@@ -49,7 +49,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void start(ExecutorStart start);
   void perform(Command command);
   void wait(Seconds deadline);
-  void notify() { bell_.ring(); }
+  void notify() { wakeup_.ring(); }
   void shutdown();
   std::vector<HostAccount> accounts();
 
@@ -59,7 +59,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void look_soon();
   void look_at_pool();
   void number(const LinkPointer& link);
-  void step(const LinkPointer& link, const std::function<HostActions(HostMachine&)>& change);
+  void step(const LinkPointer& link, const std::function<HostActions(HostStateMachine&)>& change);
   void arm(const LinkPointer& link);
   void tick(const LinkPointer& link);
   detail::asio::awaitable<void> connect(LinkPointer link, std::uint64_t generation);
@@ -80,18 +80,18 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
 
   // ---- state that other threads may read (executor_run.cpp) ----
   void publish(Link& link);
-  bool hopeless() const;
-  void judge();
-  detail::asio::awaitable<void> say_goodbye();
+  bool all_refused() const;
+  void check_all_refused();
+  detail::asio::awaitable<void> close_connections();
 
   // ---- commands and events (executor_routes.cpp) ----
   void drain_queue();
-  void carry_out(Launch& m);
-  void carry_out(const Continue& m);
-  void carry_out(const Pause& m);
-  void carry_out(const Stop& m);
-  void carry_out(const Resize&) {}  // of groups that no longer exist; groups_ handles the others
-  void carry_out(const GroupMessage& m);
+  void execute(Launch& m);
+  void execute(const Continue& m);
+  void execute(const Pause& m);
+  void execute(const Stop& m);
+  void execute(const Resize&) {}  // of groups that no longer exist; groups_ handles the others
+  void execute(const GroupMessage& m);
   LinkPointer link_of(RunKey run) const;
   void erase(const LinkPointer& link, RunKey run);
   void receive(const LinkPointer& link, const ConnectionPointer& connection, wire::Message message);
@@ -135,10 +135,10 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<LinkPointer> links_;
   std::vector<LinkPointer> by_index_;     // hosts that the Tuner knows, by its number
   std::map<RunKey, LinkPointer> by_run_;  // running or parked
-  Groups groups_{{.down = [this](Command command) { std::visit([this](auto& m) { carry_out(m); }, command); },
+  Groups groups_{{.down = [this](Command command) { std::visit([this](auto& m) { execute(m); }, command); },
                   .kill =
                       [this](TrialId trial, Attempt attempt, int member) {
-                        carry_out(GroupMessage{
+                        execute(GroupMessage{
                             .trial = trial, .attempt = attempt, .member = member, .kind = GroupMessage::Kind::end});
                       },
                   .up = [this](Event event) { tell(std::move(event)); }}};
@@ -148,33 +148,33 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<Notice> early_;  // raised before the experiment is active
   std::string experiment_;
   std::uint64_t epoch_ = 0, serial_ = 0;
-  bool log_failed_ = false, narrow_told_ = false;
+  bool log_failed_ = false, limit_reported_ = false;
   detail::DriverCheckpoints checkpoints_{{.io = io_,
                                           .links = links_,
                                           .options = options_.transfer,
                                           .closing = closing_,
                                           .emit = [this](Event event) { emit(std::move(event)); },
                                           .publish = [this](Link& link) { publish(link); }}};
-  std::optional<detail::asio::steady_timer> hope_;  // runs while every host is refused
+  std::optional<detail::asio::steady_timer> refusal_timer_;  // runs while every host is refused
 
   // Used on any thread:
   std::atomic<bool> look_pending_{false};
   std::atomic<int> ending_{0};  // ending processes of connections that are waited for
   mutable std::mutex mutex_;    // guards the following members
-  std::condition_variable tried_bell_;
+  std::condition_variable tried_changed_;
   std::vector<Host> hosts_;
   struct Published {
     HostAccount account;
-    std::string trouble;              // why the host is not used, without the consequence
+    std::string problem;              // why the host is not used, without the consequence
     std::optional<Seconds> up_since;  // start of the current connection, for its seconds
     bool usable = false, tried = false;
   };
   std::vector<Published> published_;    // in the order of links_
   std::size_t usable_ = 0, tried_ = 0;  // counts in published_
-  std::string hopeless_;                // why the run cannot continue
+  std::string failure_;                 // why the run cannot continue
   std::vector<Command> queue_;
   bool woken_ = false;
-  hypertune::detail::Doorbell bell_;
+  hypertune::detail::Doorbell wakeup_;
 };
 
 }  // namespace hypertune::inline v0::remote

@@ -65,6 +65,17 @@ bool read_facts(std::string_view text, double now, HostFacts& facts) {
   return complete;
 }
 
+std::optional<RunResult> measure_facts(HostFacts& facts, const std::function<RunResult()>& run) {
+  const auto wall = [] {
+    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  };
+  const double before = wall(), steady = hypertune::detail::steady_seconds();
+  RunResult result = run();
+  facts.round_trip = hypertune::detail::steady_seconds() - steady;
+  if (read_facts(result.out, (before + wall()) / 2, facts)) return std::nullopt;
+  return result;
+}
+
 std::string absolute_path(const std::string& path, const std::string& home, const std::string& title) {
   if (path.starts_with('/')) return path;
   const std::string begin = home == "/" ? "" : home;
@@ -104,17 +115,12 @@ umask 077
 }
 
 HostFacts ask_facts(const HostShell& shell, Seconds deadline) {
-  const auto wall = [] {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  };
-  const double before = wall(), steady = hypertune::detail::steady_seconds();
-  const auto result = shell.run(detail::facts_script, {}, {.deadline = deadline});
   HostFacts facts;
-  facts.round_trip = hypertune::detail::steady_seconds() - steady;
-  if (!detail::read_facts(result.out, (before + wall()) / 2, facts)) {
-    const auto said = detail::last_line(result.err.empty() ? result.out : result.err);
+  const auto run = [&] { return shell.run(detail::facts_script, {}, {.deadline = deadline}); };
+  if (const auto incomplete = detail::measure_facts(facts, run)) {
+    const auto said = detail::last_line(incomplete->err.empty() ? incomplete->out : incomplete->err);
     throw HostError(
-        detail::host_error(shell.title, "run a script of sh", result).problem(),
+        detail::host_error(shell.title, "run a script of sh", *incomplete).problem(),
         fmt::format("{}: no script of sh runs there{}", shell.title, said.empty() ? "" : " (" + said + ")"));
   }
   return facts;

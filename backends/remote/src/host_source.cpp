@@ -87,7 +87,7 @@ HostChange HostSource::poll(const std::stop_token& stop) {
     if (read_) now = read_(stop);
   } catch (const std::exception& error) {
     if (!looked_) throw;
-    change.trouble = error.what();
+    change.error = error.what();
     return change;
   }
   looked_ = true;

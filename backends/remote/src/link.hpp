@@ -48,15 +48,15 @@ struct Connection {
   int fetching = 0;
   std::string endpoint;           // where other hosts can fetch from it
   std::deque<std::string> holds;  // digests of the latest checkpoints that it made or fetched
-  struct Wish {
+  struct Request {
     CheckpointInfo info;
-    std::weak_ptr<Connection> giver;  // the peer named first for it
+    std::weak_ptr<Connection> provider;  // the peer named first for it
   };
-  std::map<std::uint64_t, Wish> wishes;  // pending requests by content, by transfer
-  int giving = 0;                        // requests of other hosts for which it was named first
-  std::string area;                      // its folder in the shared folder
-  bool shares = false;                   // it has proved that it shares the folder
-  std::deque<wire::Offer> taking;        // offers that are being moved from there
+  std::map<std::uint64_t, Request> requests;  // pending requests by content, by transfer
+  int providing = 0;                          // requests of other hosts for which it was named first
+  std::string area;                           // its folder in the shared folder
+  bool shares = false;                        // it has proved that it shares the folder
+  std::deque<wire::Offer> taking;             // offers that are being moved from there
 };
 
 /// An attempt on a host.
@@ -64,7 +64,7 @@ struct Route {
   Attempt attempt = 0;
   bool seated = false;                       // one worker of a group
   std::vector<CheckpointInfo> restore = {};  // checkpoints that the host may ask for
-  int wishes = 0;                            // number of such requests
+  int requests = 0;                          // number of such requests
   bool parked = false;
   std::string lost = {};  // if parked and lost: why; reported when it should continue
   bool waiting = false;   // its report was passed on, the answer is pending
@@ -79,21 +79,20 @@ struct Link {
   RemoteHost spec;
   int index = -1;            // index in hosts(); -1: never reached, and not present at the start
   std::size_t position = 0;  // index in all links
-  HostMachine machine;
+  HostStateMachine machine;
   Host host;
   std::shared_ptr<Connection> connection;
   std::uint64_t generation = 0;  // number of connection attempts
   bool tried = false;            // reached, or failed to be reached, at least once
-  bool told = false;             // the Tuner takes it for usable
   asio::steady_timer timer;
   Seconds save_by = std::numeric_limits<double>::infinity();  // draining: until then, trials may finish their step
   std::map<RunKey, Route> routes;
   HostAccount account;
-  std::string said;           // the last reported reason why it is not used
-  std::string said_kind;      // kind_of_trouble() of the reason, if hosts are alike
-  bool said_drain = false;    // the reason was that it goes away
-  bool explained = false;     // the pool's owner knows why it has not started, and reports it
-  bool without_room = false;  // the reason is a lack of room that may never end
+  std::string reported_reason;  // the last reported reason why it is not used
+  std::string reported_kind;    // kind_of_problem() of the reason, if hosts are interchangeable
+  bool reported_drain = false;  // the reason was that it goes away
+  bool wait_explained = false;  // the pool's owner knows why it has not started, and reports it
+  bool without_room = false;    // the reason is a lack of room that may never end
   /// The attempt of a message on this host; nullptr if it is not, or no longer, there.
   template <class M>
   Route* route(const M& m) {
@@ -121,7 +120,7 @@ struct Link {
   /// Whether the end of an attempt is a preemption, because its host goes away.
   bool preempts(const Route& route) const { return machine.draining() && !route.stopping; }
 
-  bool told_apart = false;  // it was reported that it does not share the folder
+  bool not_shared_reported = false;  // it was reported that it does not share the folder
   Seconds up_since = 0;
 };
 

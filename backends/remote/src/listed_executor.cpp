@@ -115,14 +115,14 @@ class ListedExecutor::State {
   void follow_once() {
     const auto change = options_.hosts.poll(list_.get_token());
     if (list_.stop_requested()) return;
-    const bool empty = options_.hosts.kept_outside() && options_.hosts.hosts().empty() && !change.trouble;
+    const bool empty = options_.hosts.kept_outside() && options_.hosts.hosts().empty() && !change.error;
     if (empty && !std::exchange(empty_told_, empty))
       notices_->say_now(fmt::format("there is no host to run trials on: {} are none; looks again every {:g} s",
                                     options_.hosts.what(), options_.hosts.interval()));
     empty_told_ = empty;
-    if (change.trouble && change.trouble != trouble_)
-      notices_->say(fmt::format("{} cannot be read, the last ones hold: {}", options_.hosts.what(), *change.trouble));
-    trouble_ = change.trouble;
+    if (change.error && change.error != list_error_)
+      notices_->say(fmt::format("{} cannot be read, the last ones hold: {}", options_.hosts.what(), *change.error));
+    list_error_ = change.error;
     for (const auto& name : change.left) {
       const bool again =
           std::any_of(change.joined.begin(), change.joined.end(), [&](const auto& host) { return host.name == name; });
@@ -158,7 +158,7 @@ class ListedExecutor::State {
   std::condition_variable stop_;
   bool begun_ = false, stopping_ = false, empty_told_ = false;
   std::stop_source list_;  // interrupts the program that lists hosts
-  std::optional<std::string> trouble_;
+  std::optional<std::string> list_error_;
   std::thread thread_;
 };
 

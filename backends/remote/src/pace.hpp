@@ -37,7 +37,7 @@ class Pace : public std::enable_shared_from_this<Pace> {
   /// Maximum size of the next piece.
   std::size_t max_piece() const { return static_cast<std::size_t>(rate_->slice(wire::piece_size)); }
   /// A piece is being sent.
-  void goes(std::size_t bytes) { until_ = rate_->take(bytes); }
+  void took(std::size_t bytes) { until_ = rate_->take(bytes); }
 
  private:
   std::shared_ptr<TokenBucket> rate_;

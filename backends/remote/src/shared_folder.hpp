@@ -109,14 +109,14 @@ inline SharedProof prove_shared(const std::filesystem::path& root, const std::st
   return said;
 }
 
-inline std::filesystem::path told_folder(const std::filesystem::path& area, std::uint64_t transfer) {
+inline std::filesystem::path offered_folder(const std::filesystem::path& area, std::uint64_t transfer) {
   return area / "told" / std::to_string(transfer);
 }
 
 /// Moves a checkpoint that was sealed in the area's store to the place from which the driver takes it. Error of kind
 /// `io` if that fails.
 inline void put_for_driver(const LocalCheckpointStore& written, const CheckpointInfo& made, std::uint64_t transfer) {
-  const auto target = told_folder(written.root(), transfer);
+  const auto target = offered_folder(written.root(), transfer);
   std::error_code error;
   std::filesystem::create_directory(target.parent_path(), error);
   std::filesystem::rename(written.folder(made), target, error);
@@ -193,7 +193,7 @@ class SharedFolder {
   CheckpointInfo take(const std::string& area, std::uint64_t transfer, const CheckpointInfo& info,
                       LocalCheckpointStore& store) const {
     link(info.trial);
-    const auto from = told_folder(root_ / shared_hosts / area, transfer), to = store.folder(info.trial);
+    const auto from = offered_folder(root_ / shared_hosts / area, transfer), to = store.folder(info.trial);
     struct stat there{}, here{};
     if (::stat(from.c_str(), &there) == 0 && ::stat(to.c_str(), &here) == 0 && there.st_dev != here.st_dev)
       return copy(from, info, store);  // the trial's folder is from before the folder was shared

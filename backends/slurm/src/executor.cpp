@@ -116,13 +116,13 @@ class SlurmWatch {
       if (name == names.end()) continue;
       if (const auto never = why_never(seen); !never.empty() && may_refuse) {
         // Refused only after two equal answers, because Slurm may be about to change the reason.
-        if (std::exchange(doubted_[name->second], seen.reason) == seen.reason)
+        if (std::exchange(unable_to_start_[name->second], seen.reason) == seen.reason)
           workers.refuse(name->second,
                          fmt::format("{}: it asks for {} (lower that, or name another partition, account or QOS)",
                                      never, asked_for()));
         continue;
       }
-      doubted_.erase(name->second);
+      unable_to_start_.erase(name->second);
       workers.explain(name->second, why_waiting(seen));
       if (seen.state == "PENDING") waiting.push_back({reason_word(seen), why_waiting(seen)});
     }
@@ -164,7 +164,8 @@ class SlurmWatch {
   std::stop_source asking_;  // interrupts squeue
   // Used only by the thread that calls look().
   int silences_ = 0, looks_ = 0;
-  std::map<std::string, std::string> doubted_;  // workers that could not start at the last look, with the reason
+  std::map<std::string, std::string>
+      unable_to_start_;  // workers that could not start at the last look, with the reason
   remote::WaitingLines lines_;
 };
 

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -80,11 +79,8 @@ static std::vector<std::string> command_over(const Master& master, const std::ve
 }
 
 static HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
-  const auto wall = [] {
-    return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  };
-  const double before = wall(), steady = steady_seconds();
-  const auto result = [&] {
+  HostFacts facts;
+  const auto run = [&] {
     try {
       return connection.script(remote::detail::facts_script, {}, {.deadline = deadline});
     } catch (const SshError& error) {
@@ -94,11 +90,9 @@ static HostFacts ask_facts(const SshConnection& connection, Seconds deadline) {
                                  "start-up file there (~/.bashrc) hang, or wait for input?",
                                  connection.host(), deadline));
     }
-  }();
-  HostFacts facts;
-  facts.round_trip = steady_seconds() - steady;
-  if (!read_facts(result.out, (before + wall()) / 2, facts)) {
-    const auto said = last_line(result.err.empty() ? result.out : result.err);
+  };
+  if (const auto incomplete = remote::detail::measure_facts(facts, run)) {
+    const auto said = last_line(incomplete->err.empty() ? incomplete->out : incomplete->err);
     throw SshError(Problem::other, connection.host(),
                    fmt::format("host '{}': the login works, but no command runs there{}; does a start-up file "
                                "there (~/.bashrc) end or replace the shell? If not: does the account have an ordinary "

@@ -14,7 +14,7 @@ namespace {
 
 // Whether every shell takes the text literally between single quotes. Excluded are backslashes (special in fish),
 // exclamation marks and newlines (special in csh), and non-ASCII characters (depend on the locale).
-bool is_tame(std::string_view word) {
+bool is_literal(std::string_view word) {
   for (const char c : word)
     if (c < 0x20 || c > 0x7e || c == '\\' || c == '!' || c == '\'') return false;
   return true;
@@ -25,15 +25,15 @@ bool is_tame(std::string_view word) {
 std::string remote_command_line(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front().empty()) fail(Errc::usage, "a remote command must name a program");
   std::string line = "exec";
-  bool tame = true;
+  bool literal = true;
   for (const auto& argument : arguments) {
     if (argument.find('\0') != std::string::npos)
       fail(Errc::usage, "an argument of the remote command '{}' has a NUL character in it", arguments.front());
-    tame = tame && is_tame(argument);
+    literal = literal && is_literal(argument);
     line += ' ';
     line += hypertune::detail::shell_quote(argument);
   }
-  if (!tame) {
+  if (!literal) {
     // The login shell sees only plain characters; a POSIX shell decodes the line and replaces itself with the command.
     std::string encoded;
     for (const char c : line) {

@@ -23,7 +23,7 @@ struct Demand {
   std::vector<TrialShape> pending;                        ///< trials that wait for a place
   std::map<std::string, std::vector<Resources>> running;  ///< what runs on each machine, by the machine's token
   /// Drained machines whose removal the executor has not processed yet: a trial may still be placed on them.
-  std::set<std::string> leaving = {};
+  std::set<std::string> unacknowledged_drains = {};
 };
 
 struct AutoscalerOptions {
@@ -108,7 +108,7 @@ class Autoscaler {
     int failures = 0;
     Seconds until = 0;
     std::string why;
-    bool none_there = false;  // the provider refused the launch; false: a call or a machine failed
+    bool refused = false;  // the provider refused the launch; false: a call or a machine failed
   };
   struct Option {
     std::size_t type = 0;
@@ -124,7 +124,9 @@ class Autoscaler {
   double price_of(std::size_t type, bool spot) const;
   std::string describe(std::size_t type, bool spot) const;
   std::vector<Resources> unplaced(const Demand& demand, std::vector<Resources>& impossible);
-  void note(ScaleDecision& decision, const std::string& key, const std::string& text);
+  /// Blocks launches after a failure for a time that doubles with each one; `at_least` seconds, up to the maximum.
+  void block_launches(Block& block, const std::string& why, bool refused, Seconds now, double at_least = 0) const;
+  void log_once(ScaleDecision& decision, const std::string& key, const std::string& text);
   void grow(const std::vector<Resources>& waiting, Seconds now, ScaleDecision& decision);
   void keep_minimum(Seconds now, ScaleDecision& decision);
   void shrink(const Demand& demand, Seconds now, ScaleDecision& decision);
@@ -134,9 +136,9 @@ class Autoscaler {
   AutoscalerOptions options_;
   Units units_;
   std::map<std::pair<std::size_t, bool>, Block> blocks_;
-  std::vector<LaunchMachine> asked_;  // launches for which launching() has not been called yet
+  std::vector<LaunchMachine> unacknowledged_;  // launches for which launching() has not been called yet
   std::optional<Seconds> need_since_;
-  std::map<std::string, std::string> noted_;  // the last line logged for each key
+  std::map<std::string, std::string> logged_;  // the last line logged for each key
   bool priced_ = false;
 };
 

@@ -28,9 +28,9 @@ class Interrupted : public std::exception {
 
 /// A machine was made but cannot come up as it is. A new one has to be made after the problem in `what()` has been
 /// fixed.
-class NotComing : public Error {
+class CannotStart : public Error {
  public:
-  explicit NotComing(const std::string& message) : Error(Errc::io, message) {}
+  explicit CannotStart(const std::string& message) : Error(Errc::io, message) {}
 };
 
 struct ClusterHooks {
@@ -78,7 +78,7 @@ class Cluster {
   /// Terminates machines. `wait`: returns only when the provider no longer lists them.
   void terminate(const std::vector<Machine>& machines, const std::string& why, bool wait = true);
   /// Waits until the machine runs and has an address, and reports to the user what it is waiting for. If the provider
-  /// cannot be asked for a while, it is asked again. Throws NotComing if the machine cannot come up as it was made.
+  /// cannot be asked for a while, it is asked again. Throws CannotStart if the machine cannot come up as it was made.
   Machine await_address(const Machine& machine);
   /// Sets the machine up as the file says. Steps that were done before are not repeated.
   MachineReport set_up(const Machine& machine, const UpOptions& options = {}) {
@@ -123,8 +123,8 @@ struct ClusterView {
   std::vector<MachineStatus> machines;
   Ledger ledger;
   CostReport cost;
-  std::string driver;   ///< the driver that manages the cluster now; empty: none
-  std::string trouble;  ///< why the provider could not be asked
+  std::string driver;  ///< the driver that manages the cluster now; empty: none
+  std::string error;   ///< why the provider could not be asked
 };
 ClusterView view_cluster(const ClusterConfig& config);
 /// As above, with a provider of the caller.
@@ -138,10 +138,10 @@ const std::vector<std::string>& role_commands(const ClusterConfig& config, const
 
 /// A fingerprint of what the file says about setting up such a machine: its commands, and the target paths of its
 /// files, but not the contents of the files.
-std::string setup_print(const ClusterConfig& config, const Machine& machine);
+std::string setup_fingerprint(const ClusterConfig& config, const Machine& machine);
 /// Why a machine is not set up as the file says, as text for the user: its set-up failed or used a different file.
 /// Empty if it is set up correctly, or if this computer has no record of its set-up.
-std::string setup_trouble(const ClusterConfig& config, const Machine& machine);
+std::string setup_problem(const ClusterConfig& config, const Machine& machine);
 
 /// The head of a running cluster. Error of kind `usage` if there is none.
 Machine find_head(const ClusterConfig& config);

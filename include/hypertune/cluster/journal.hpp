@@ -23,36 +23,36 @@ WallTime wall_now();
 /// One requested machine and its state.
 struct LedgerEntry {
   enum class State : std::uint8_t {
-    wanted,   ///< the provider was asked, or was about to be: the machine may exist
-    there,    ///< the machine exists and has an `id`
-    ending,   ///< the machine is to be terminated
-    refused,  ///< the machine was never made
-    gone,     ///< the machine no longer exists
+    requested,  ///< the provider was asked, or was about to be: the machine may exist
+    exists,     ///< the machine exists and has an `id`
+    ending,     ///< the machine is to be terminated
+    refused,    ///< the machine was never made
+    gone,       ///< the machine no longer exists
   };
   std::string token, node_type, id, address, why;
   bool head = false, spot = false;
-  State state = State::wanted;
+  State state = State::requested;
   bool ready = false;     ///< set up
   bool answered = false;  ///< it has been set up at least once, so it did answer
-  std::string setup;      ///< setup_print() at its set-up; empty: not known
+  std::string setup;      ///< setup_fingerprint() at its set-up; empty: not known
   bool stopped = false;   ///< stopped, but not terminated
   double price = 0, on_demand = 0;
-  WallTime wanted_at = 0, launched_at = 0, ended_at = 0;
+  WallTime requested_at = 0, launched_at = 0, ended_at = 0;
   double paused = 0;  ///< seconds for which it was stopped
   WallTime stopped_at = 0;
-  bool open() const { return state == State::wanted || state == State::there || state == State::ending; }
+  bool open() const { return state == State::requested || state == State::exists || state == State::ending; }
 };
 
 /// The current state, computed from the records of the journal.
 struct Ledger {
   std::vector<LedgerEntry> entries;  ///< in the order of the requests
-  int life = 0;                      ///< how often the cluster was started from no machines
+  int generation = 0;                ///< how often the cluster was started from no machines
 
   LedgerEntry* find(std::string_view token);
   const LedgerEntry* find_id(std::string_view id) const;
   /// The machine hours since the cluster last had no machines, or of all entries (`all`).
   CostReport cost(WallTime now, const std::string& currency, bool all = false) const;
-  std::vector<std::pair<std::size_t, int>> lives;  ///< for each life, the index of its first entry
+  std::vector<std::pair<std::size_t, int>> generations;  ///< for each generation, the index of its first entry
 };
 
 /// The folder for the state of clusters: $HYPERTUNE_STATE, or hypertune/ below $XDG_STATE_HOME (~/.local/state).
@@ -77,10 +77,10 @@ class ClusterJournal {
   const std::filesystem::path& folder() const { return folder_; }
   Ledger ledger() const;
 
-  void want(const LaunchRequest& request, double price, double on_demand);
-  void have(const Machine& machine);
+  void requested(const LaunchRequest& request, double price, double on_demand);
+  void created(const Machine& machine);
   void refused(std::string_view token, std::string_view why);
-  /// The machine is set up. `setup`: its setup_print().
+  /// The machine is set up. `setup`: its setup_fingerprint().
   void ready(std::string_view token, std::string_view setup = {});
   /// The machine is to be set up again; its earlier set-up is not valid until the next ready().
   void unready(std::string_view token);

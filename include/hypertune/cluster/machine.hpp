@@ -36,10 +36,10 @@ struct Machine {
   std::string address;                 ///< host name or IP for ssh; empty until there is one
   int port = 0;                        ///< of its ssh server; 0: the default port
   std::vector<std::string> host_keys;  ///< "ssh-ed25519 AAAA…", if the provider reports them
-  std::string waits = {};              ///< why it does not run yet, if reported; to be shown after its name
-  /// It will probably (doubtful) or certainly (hopeless) not start before somebody fixes a problem, for example a
+  std::string waiting_reason = {};     ///< why it does not run yet, if reported; to be shown after its name
+  /// It will probably (may_fail) or certainly (cannot_start) not start before somebody fixes a problem, for example a
   /// missing image.
-  bool doubtful = false, hopeless = false;
+  bool may_fail = false, cannot_start = false;
 };
 
 inline constexpr std::string_view tag_cluster = "hypertune-cluster";

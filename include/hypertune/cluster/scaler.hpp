@@ -49,7 +49,7 @@ class ClusterScaler {
   std::vector<Resources> impossible() const;
   /// Why waiting for the first machine is useless: no machine has come up, several launches in a row have failed for
   /// reasons other than capacity, and no other launch is in progress. Returns the last reason.
-  std::optional<std::string> hopeless() const;
+  std::optional<std::string> why_no_machine() const;
   CostReport cost() const;
   /// Decides now instead of at the next tick, because the queue has changed.
   void wake();

@@ -31,7 +31,7 @@ struct CheckpointServerOptions {
   std::shared_ptr<TokenBucket> shared_rate = {};  ///< instead: a limit shared with other servers and transfers
   bool compress = true;                           ///< by zstd, if a sample shows that it saves time on this link
   int max_connections = 512;                      ///< further ones are refused
-  int max_strangers = 64;  ///< of these, those that may not have sent a valid request yet; the oldest is closed
+  int max_unauthenticated = 64;  ///< of these, those that may not have sent a valid request yet; the oldest is closed
   std::chrono::milliseconds request_timeout{10'000};  ///< for a whole request (and the TLS handshake) to arrive
   std::chrono::milliseconds idle_timeout{120'000};    ///< between two requests
   std::chrono::milliseconds stall_timeout{30'000};    ///< for a peer that accepts nothing of an answer

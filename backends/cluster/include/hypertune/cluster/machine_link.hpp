@@ -41,17 +41,17 @@ MachineLink connect_machine(const ClusterConfig& config, const Machine& machine,
                             Seconds deadline = 30, const std::stop_token& stop = {});
 
 /// What an error means for the connection to a machine.
-enum class LinkTrouble : std::uint8_t {
-  lasting,  ///< a retry would fail as well
-  passing,  ///< a retry may succeed
-  silent,   ///< a retry may succeed; nothing has answered yet
+enum class LinkProblem : std::uint8_t {
+  permanent,    ///< a retry would fail as well
+  transient,    ///< a retry may succeed
+  unreachable,  ///< a retry may succeed; nothing has answered yet
 };
-LinkTrouble link_trouble(const std::exception& error);
+LinkProblem link_problem(const std::exception& error);
 /// As above, for a machine that was just made, whose user account may not exist yet.
-LinkTrouble fresh_link_trouble(const std::exception& error);
+LinkProblem fresh_link_problem(const std::exception& error);
 
 /// An interactive session on a machine: a command, a shell or only port forwarding.
-struct Attendance {
+struct Session {
   std::string command = {};  ///< run by a login shell; empty: an interactive login shell
   bool only_ports = false;   ///< forward ports only, until `stop`
   bool terminal = false;     ///< allocate a terminal
@@ -62,7 +62,7 @@ struct Attendance {
 };
 /// Runs the session with this process's streams. `run` starts a program (ssh) at this terminal and returns its exit
 /// code. Returns the command's exit code.
-int attend(const ClusterConfig& config, const Machine& machine, const Attendance& what,
-           const std::function<int(const std::vector<std::string>&)>& run, const std::stop_token& stop);
+int run_session(const ClusterConfig& config, const Machine& machine, const Session& what,
+                const std::function<int(const std::vector<std::string>&)>& run, const std::stop_token& stop);
 
 }  // namespace hypertune::inline v0::cluster

@@ -27,7 +27,7 @@ struct ElasticPlan {
   std::vector<ElasticWorker> workers = {};  ///< at least one
   int min = 1;                              ///< number of workers that are kept even if no trial needs them
   Seconds idle = 60;                        ///< seconds without a trial after which a worker is ended
-  /// Seconds for which started workers of a group are held while the others find no room; see GroupHold.
+  /// Seconds for which started workers of a group are held while the others find no room; see PartialGroupRelease.
   Seconds group_patience = 300;
   bool keep_all = false;  ///< the workers exist anyway: use all, end none
   RemoteOptions remote = {};
@@ -48,8 +48,8 @@ class ElasticWorkers {
   virtual void explain(const std::string& worker, std::string why) = 0;
   virtual void refuse(const std::string& worker, std::string why) = 0;
   /// All workers that wait for resources in use by others. Started workers of the same group are then held in vain; see
-  /// GroupHold.
-  virtual void lack_room(const std::vector<std::string>& workers) = 0;
+  /// PartialGroupRelease.
+  virtual void set_without_room(const std::vector<std::string>& workers) = 0;
   /// The worker is about to be taken away: its trials save and continue elsewhere. It is dialled again while it is
   /// needed. `left`: seconds until its end.
   virtual void give_notice(const std::string& worker, std::string why, Seconds left) = 0;

@@ -5,8 +5,8 @@
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
-#include <hypertune/remote/host_machine.hpp>
 #include <hypertune/remote/host_pool.hpp>
+#include <hypertune/remote/host_state_machine.hpp>
 
 #include <cstdint>
 #include <map>
@@ -37,7 +37,7 @@ struct RemoteOptions {
   int dials = 32;                    ///< maximum number of hosts dialled at once; each takes a thread
   /// The hosts are interchangeable workers, which the owner of the pool requests and ends. A problem that keeps several
   /// of them from starting is reported once, and workers that are no longer needed are not reported.
-  bool alike = false;
+  bool interchangeable = false;
   /// false: a host runs only one attempt, or one worker of it, regardless of its room. It is removed from the pool for
   /// good (HostPool::take_retired()) before the end of the attempt is reported. A paused trial does not stay in memory
   /// on the host: it is saved and continues elsewhere.

@@ -1,8 +1,11 @@
 // HostFacts: properties that a host reports about itself.
 #pragma once
 
+#include <hypertune/remote/run_result.hpp>
 #include <hypertune/trial/trial.hpp>
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +33,10 @@ extern const std::string_view facts_script;
 
 /// Parses the script's output, which may be malformed; false: the output is incomplete. `now`: the local time.
 bool read_facts(std::string_view text, double now, HostFacts& facts);
+
+/// Calls `run`, which runs facts_script on the host, and reads the facts from its output. Returns the result if the
+/// facts are incomplete.
+std::optional<RunResult> measure_facts(HostFacts& facts, const std::function<RunResult()>& run);
 
 }  // namespace detail
 }  // namespace hypertune::inline v0::remote

@@ -69,7 +69,7 @@ class HostPool {
   }
   /// Replaces the set of hosts that wait for resources which may never become free (a node, a quota). If all other
   /// hosts are refused, the run does not wait for these.
-  void lack_room(std::set<std::string> names) {
+  void set_without_room(std::set<std::string> names) {
     {
       const std::lock_guard guard(self_->mutex);
       if (self_->without_room == names) return;

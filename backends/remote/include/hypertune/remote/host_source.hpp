@@ -17,10 +17,10 @@ namespace hypertune::inline v0::remote {
 
 /// The changes since the last poll.
 struct HostChange {
-  HostList joined;                     ///< new hosts, and those whose resources have changed
-  std::vector<std::string> left;       ///< names of hosts that were removed or have changed
-  std::optional<std::string> trouble;  ///< the list could not be read: the last one stays valid
-  bool empty() const { return joined.empty() && left.empty() && !trouble; }
+  HostList joined;                   ///< new hosts, and those whose resources have changed
+  std::vector<std::string> left;     ///< names of hosts that were removed or have changed
+  std::optional<std::string> error;  ///< the list could not be read: the last one stays valid
+  bool empty() const { return joined.empty() && left.empty() && !error; }
 };
 
 /// A value type: a copy is a separate source. Not thread-safe.

@@ -28,7 +28,7 @@ inline int slots_of(const Resources& worker, const Resources& each) {
 }
 
 /// The state of the workers and of the queue of trials.
-struct WorkersSeen {
+struct WorkerStates {
   int waiting = 0;                ///< trials that wait for a place
   std::vector<int> running = {};  ///< trials on each worker
   std::vector<bool> up = {};      ///< whether each worker's agent is connected
@@ -60,9 +60,9 @@ class WorkerScaler {
   /// The worker has ended by itself; it may be requested again.
   void ended(int worker) { workers_[static_cast<std::size_t>(worker)] = {}; }
 
-  Orders step(double now, const WorkersSeen& sight) {
+  Orders step(double now, const WorkerStates& states) {
     Orders orders;
-    const int wanted = wanted_for(sight);
+    const int wanted = wanted_for(states);
     int there =
         static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const auto& w) { return w.launched; }));
     for (std::size_t i = 0; i < workers_.size() && there < wanted; ++i)
@@ -75,8 +75,8 @@ class WorkerScaler {
     for (const bool up : {false, true})
       for (std::size_t i = workers_.size(); i-- > 0;) {
         auto& worker = workers_[i];
-        if (!worker.launched || up_of(sight, i) != up) continue;
-        if (running_of(sight, i) > 0 || spare <= 0) {
+        if (!worker.launched || up_of(states, i) != up) continue;
+        if (running_of(states, i) > 0 || spare <= 0) {
           worker.spare_since.reset();
           continue;
         }
@@ -95,20 +95,20 @@ class WorkerScaler {
     std::optional<double> spare_since = {};
   };
 
-  static int running_of(const WorkersSeen& sight, std::size_t i) {
-    return i < sight.running.size() ? sight.running[i] : 0;
+  static int running_of(const WorkerStates& states, std::size_t i) {
+    return i < states.running.size() ? states.running[i] : 0;
   }
-  static bool up_of(const WorkersSeen& sight, std::size_t i) { return i < sight.up.size() && sight.up[i]; }
+  static bool up_of(const WorkerStates& states, std::size_t i) { return i < states.up.size() && states.up[i]; }
 
-  int wanted_for(const WorkersSeen& sight) const {
+  int wanted_for(const WorkerStates& states) const {
     if (all_) return bounds_.max;
     int busy = 0, room = 0;
     for (std::size_t i = 0; i < workers_.size(); ++i)
-      if (const int running = running_of(sight, i); workers_[i].launched && running > 0) {
+      if (const int running = running_of(states, i); workers_[i].launched && running > 0) {
         ++busy;
         room += std::max(0, slots_ - running);
       }
-    const int without = std::max(0, sight.waiting - room);
+    const int without = std::max(0, states.waiting - room);
     const int more = without / slots_ + (without % slots_ > 0 ? 1 : 0);
     return std::clamp(more > bounds_.max - busy ? bounds_.max : busy + more, bounds_.min, bounds_.max);
   }

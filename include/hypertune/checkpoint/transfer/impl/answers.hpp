@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/transfer/impl/compression.hpp>
-#include <hypertune/checkpoint/transfer/impl/shelf.hpp>
+#include <hypertune/checkpoint/transfer/impl/served_checkpoints.hpp>
 #include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
@@ -18,12 +18,12 @@ namespace hypertune::inline v0::detail {
 struct ServerShared {
   ServerShared(CheckpointServerOptions o)
       : options(std::move(o)),
-        shelf(options.stores),
+        checkpoints(options.stores),
         bucket(options.shared_rate ? options.shared_rate : std::make_shared<TokenBucket>(options.rate_limit)),
         compressors(4) {}
 
   const CheckpointServerOptions options;
-  Shelf shelf;
+  ServedCheckpoints checkpoints;
   const std::shared_ptr<TokenBucket> bucket;
   TokenBucket& rate = *bucket;
   CompressorPool compressors;
@@ -32,9 +32,9 @@ struct ServerShared {
   std::atomic<std::uint64_t> requests{0}, refused{0}, bytes_sent{0};
 };
 
-/// Answers requests on `wire` until either side ends the connection. `proven` is called after a peer's first valid
-/// request; `idle` with whether the connection waits for a request.
-void converse(ServerShared& server, Wire& wire, const std::function<void()>& proven,
-              const std::function<void(bool)>& idle);
+/// Answers requests on `wire` until either side ends the connection. `authenticated` is called after a peer's first
+/// valid request; `idle` with whether the connection waits for a request.
+void handle_requests(ServerShared& server, Wire& wire, const std::function<void()>& authenticated,
+                     const std::function<void(bool)>& idle);
 
 }  // namespace hypertune::inline v0::detail

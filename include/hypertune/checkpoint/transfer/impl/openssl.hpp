@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,7 +36,8 @@ std::string certificate_fingerprint(const X509* certificate);
 
 using Sha256Digest = std::array<unsigned char, 32>;
 
-std::string hex_of(const Sha256Digest& digest);
+/// The bytes as hexadecimal digits.
+std::string hex_of(std::span<const unsigned char> bytes);
 
 /// SHA-256 of bytes that come in pieces.
 class Sha256 {

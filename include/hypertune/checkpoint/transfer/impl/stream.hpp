@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
 #include <hypertune/checkpoint/transfer/impl/compression.hpp>
+#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
 #include <hypertune/checkpoint/transfer/impl/peer.hpp>
 
 #include <atomic>
@@ -21,13 +21,13 @@ namespace hypertune::inline v0::detail {
 
 /// What all threads of a fetch share.
 struct FetchShared {
-  FetchShared(const Endpoint& f, const CheckpointInfo& i, const FetchOptions& o, Arrivals& a)
-      : from(f), info(i), options(o), arrivals(a), rate(o.rate_limit) {}
+  FetchShared(const Endpoint& f, const CheckpointInfo& i, const FetchOptions& o, PartialCheckpoint& a)
+      : from(f), info(i), options(o), partial(a), rate(o.rate_limit) {}
 
   const Endpoint& from;
   const CheckpointInfo& info;
   const FetchOptions& options;
-  Arrivals& arrivals;
+  PartialCheckpoint& partial;
   TokenBucket rate;
   Alarm alarm;  ///< all must stop: the caller asked for it, or one has failed
   PeerLimits limits;

@@ -41,8 +41,8 @@ class Wire {
   /// `last`.
   void set_stall(Clock::duration stall, Clock::time_point last = Clock::time_point::max()) {
     stall_ = stall;
-    last_ = last;
-    lately_ = 0;
+    hard_deadline_ = last;
+    since_progress_ = 0;
     deadline_ = std::min(Clock::now() + stall, last);
   }
   void set_cancel(int descriptor) { cancel_ = descriptor; }
@@ -106,7 +106,7 @@ class Wire {
  private:
   std::size_t send(const char* data, std::size_t size, bool more, ErrorCode& error);
   void wait(short events, ErrorCode& error);
-  std::size_t went(std::size_t bytes);
+  std::size_t advance(std::size_t bytes);
   bool should_retry(int result, ErrorCode& error);  // after an SSL call: true if it must be tried again
 
   Descriptor socket_;
@@ -114,9 +114,9 @@ class Wire {
   int cancel_ = -1;
   bool corked_ = false;
   Clock::time_point deadline_ = Clock::time_point::max();
-  Clock::time_point last_ = Clock::time_point::max();
+  Clock::time_point hard_deadline_ = Clock::time_point::max();
   Clock::duration stall_{};
-  std::size_t lately_ = 0;  // bytes since the deadline was last moved
+  std::size_t since_progress_ = 0;  // bytes since the deadline was last moved
   Clock::duration waited_{};
 };
 

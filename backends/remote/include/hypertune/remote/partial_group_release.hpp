@@ -1,4 +1,4 @@
-// GroupHold: decides when workers that wait for others of their group are given back. No I/O, no clock.
+// PartialGroupRelease: decides when workers that wait for others of their group are given back. No I/O, no clock.
 #pragma once
 
 #include <hypertune/random.hpp>
@@ -20,33 +20,33 @@ namespace hypertune::inline v0::remote {
 /// seconds, and up to half as long again, are given back: all that have no trial, at once. They are requested again
 /// after a pause, which grows with each attempt. Both times are random, so that two experiments do not stay in step.
 /// The wait restarts when another worker starts, because the cluster may be growing. Not thread-safe.
-class GroupHold {
+class PartialGroupRelease {
  public:
   /// `group`: minimum number of workers of a trial; 1: nothing is ever given back. `slots`: how many of them fit on one
   /// host.
-  GroupHold(int group, int slots, double patience, std::uint64_t seed)
+  PartialGroupRelease(int group, int slots, double patience, std::uint64_t seed)
       : group_(group), slots_(std::max(1, slots)), patience_(patience), random_(derived_rng(seed, {0x67726f75})) {}
 
   /// `launched`: whether each worker has been requested; `without_room`: those of them that wait for resources in use
   /// by others. Returns the workers to end.
-  std::vector<int> step(double now, const WorkersSeen& sight, const std::vector<bool>& launched,
+  std::vector<int> step(double now, const WorkerStates& states, const std::vector<bool>& launched,
                         const std::set<int>& without_room) {
-    const int busy = std::accumulate(sight.running.begin(), sight.running.end(), 0);
+    const int busy = std::accumulate(states.running.begin(), states.running.end(), 0);
     if (busy > busy_) tries_ = 0;  // a trial has started
     busy_ = busy;
     int held = 0, room = 0, stuck = 0;
     std::vector<int> idle;
     for (std::size_t i = 0; i < launched.size(); ++i) {
       if (!launched[i]) continue;
-      const int running = i < sight.running.size() ? sight.running[i] : 0;
-      const bool up = i < sight.up.size() && sight.up[i];
+      const int running = i < states.running.size() ? states.running[i] : 0;
+      const bool up = i < states.up.size() && states.up[i];
       if (up) room += std::max(0, slots_ - running);
       if (running > 0) continue;
       idle.push_back(static_cast<int>(i));
       held += up ? 1 : 0;
       stuck += !up && without_room.contains(static_cast<int>(i)) ? 1 : 0;
     }
-    if (group_ <= 1 || sight.waiting == 0 || held == 0 || stuck == 0 || room >= group_) {
+    if (group_ <= 1 || states.waiting == 0 || held == 0 || stuck == 0 || room >= group_) {
       since_.reset();
       return {};
     }

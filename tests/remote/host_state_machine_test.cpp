@@ -1,22 +1,22 @@
 // A host's life in virtual time.
 #include "support/test.hpp"
 
-#include <hypertune/remote/host_machine.hpp>
+#include <hypertune/remote/host_state_machine.hpp>
 
 using namespace hypertune;
 using namespace hypertune::remote;
 
 TEST_CASE("a silent host is doubted, then lost, and tried again after growing delays with a reason") {
-  HostMachine host({.liveness = 3, .connect = 10, .first_delay = 1, .max_delay = 5, .stable = 60});
+  HostStateMachine host({.liveness = 3, .connect = 10, .first_delay = 1, .max_delay = 5, .stable = 60});
   CHECK(host.start(0).connect);
-  CHECK(host.greeted(1).gained);
+  CHECK(host.hello_received(1).gained);
   CHECK(host.usable());
-  host.heard(2);
+  host.message_received(2);
   CHECK(host.deadline() == 3.5);
   CHECK_FALSE(host.tick(3.5).lost);
   CHECK(host.state() == HostState::suspect);
   CHECK(host.usable());
-  host.heard(3.6);
+  host.message_received(3.6);
   CHECK(host.state() == HostState::ready);
   host.tick(5.1);
   const auto lost = host.tick(6.6);
@@ -40,7 +40,7 @@ TEST_CASE("a silent host is doubted, then lost, and tried again after growing de
 }
 
 TEST_CASE("an agent that has a stream and never speaks is given up, with what it said instead") {
-  HostMachine host({.connect = 1000, .hello = 5, .first_delay = 1, .refusals = 1});
+  HostStateMachine host({.connect = 1000, .hello = 5, .first_delay = 1, .refusals = 1});
   host.start(0);
   CHECK(host.deadline() == 1000);  // there may be no stream for long
   host.opened(100);
@@ -49,21 +49,21 @@ TEST_CASE("an agent that has a stream and never speaks is given up, with what it
   const auto mute = host.tick(105, "it waits for a licence");
   CHECK(mute.close);
   CHECK_FALSE(mute.lost);
-  CHECK(host.trouble() == "its agent has not spoken within 5 s; it said: it waits for a licence");
+  CHECK(host.problem() == "its agent has not spoken within 5 s; it said: it waits for a licence");
   CHECK(host.refused());
   host.tick(host.deadline());
   CHECK(host.deadline() > 1100);  // a new attempt has no stream yet
   host.opened(500);
-  CHECK(host.greeted(501).gained);
+  CHECK(host.hello_received(501).gained);
 }
 
 TEST_CASE("a host whose trouble does not pass by itself is refused, until it is seen to work") {
-  HostMachine host({.liveness = 3, .first_delay = 1, .max_delay = 300, .stable = 60, .refusals = 3});
+  HostStateMachine host({.liveness = 3, .first_delay = 1, .max_delay = 300, .stable = 60, .refusals = 3});
   double now = 0;
-  const auto attempt = [&](FailureClass trouble, bool greets = false) {
+  const auto attempt = [&](FailureClass failure, bool greets = false) {
     host.state() == HostState::gone ? host.start(now) : host.tick(now);
-    if (greets) host.greeted(now);
-    host.ended("no such program", now, trouble);
+    if (greets) host.hello_received(now);
+    host.ended("no such program", now, failure);
     now = host.deadline();
   };
   attempt(FailureClass::permanent);
@@ -77,15 +77,15 @@ TEST_CASE("a host whose trouble does not pass by itself is refused, until it is 
   CHECK(host.refused());
   CHECK(now == before + 300);
   CHECK_THAT(host.reason(), ContainsSubstring("no such program; set aside for 300 s, as this does not pass by itself"));
-  CHECK(host.trouble() == "no such program");
+  CHECK(host.problem() == "no such program");
   host.tick(now);
   CHECK(host.refused());  // while it is tried once more
-  host.greeted(now);
-  host.proved();
+  host.hello_received(now);
+  host.trial_started();
   CHECK_FALSE(host.refused());
 
   // What is not known to last has to come more often.
-  HostMachine other({.refusals = 2});
+  HostStateMachine other({.refusals = 2});
   other.start(0);
   int attempts = 0;
   for (; !other.refused() && attempts < 100; ++attempts) {
@@ -93,36 +93,36 @@ TEST_CASE("a host whose trouble does not pass by itself is refused, until it is 
     other.tick(other.deadline());
   }
   CHECK(attempts == 6);
-  HostMachine third({});
+  HostStateMachine third({});
   third.start(0);
   for (int i = 0; i < 100; ++i) {
     third.ended("no route to host", third.deadline());
     third.tick(third.deadline());
   }
   CHECK_FALSE(third.refused());
-  CHECK_THROWS_AS(HostMachine({.refusals = 0}), Error);
+  CHECK_THROWS_AS(HostStateMachine({.refusals = 0}), Error);
 }
 
 TEST_CASE("a host that was well for long enough is as good as new") {
-  HostMachine host({.liveness = 3, .first_delay = 1, .stable = 60});
+  HostStateMachine host({.liveness = 3, .first_delay = 1, .stable = 60});
   host.start(0);
   for (int i = 0; i < 3; ++i) {
     host.ended("refused", host.deadline());
     host.tick(host.deadline());
   }
-  host.greeted(100);
-  host.heard(130);
+  host.hello_received(100);
+  host.message_received(130);
   host.ended("closed", 130);  // 30 s were not enough
   CHECK(host.failures() == 4);
   host.tick(host.deadline());
-  host.greeted(200);
-  host.heard(261);
+  host.hello_received(200);
+  host.message_received(261);
   host.ended("closed", 261);
   CHECK(host.failures() == 1);
 }
 
 TEST_CASE("a connection that never says hello is given up") {
-  HostMachine host({.connect = 10});
+  HostStateMachine host({.connect = 10});
   host.start(5);
   CHECK(host.deadline() == 15);
   const auto actions = host.tick(15);
@@ -132,9 +132,9 @@ TEST_CASE("a connection that never says hello is given up") {
 }
 
 TEST_CASE("a draining host takes no trials, may still be lost, and is tried again when it has drained") {
-  HostMachine host({.liveness = 3, .first_delay = 1});
+  HostStateMachine host({.liveness = 3, .first_delay = 1});
   host.start(0);
-  host.greeted(0);
+  host.hello_received(0);
   const auto drain = host.drain("notice");
   CHECK(drain.unusable == "notice");
   CHECK_FALSE(drain.lost);
@@ -155,7 +155,7 @@ TEST_CASE("a draining host takes no trials, may still be lost, and is tried agai
 }
 
 TEST_CASE("a host that was taken from the list is gone, and comes back when it is on it again") {
-  HostMachine host({.liveness = 3});
+  HostStateMachine host({.liveness = 3});
   host.start(0);
   SECTION("while it is connected to") {
     const auto actions = host.drain("taken from the list", true);
@@ -163,7 +163,7 @@ TEST_CASE("a host that was taken from the list is gone, and comes back when it i
     CHECK_FALSE(actions.lost);
   }
   SECTION("while it runs trials") {
-    host.greeted(0);
+    host.hello_received(0);
     CHECK(host.drain("taken from the list", true).unusable);
     CHECK(host.drained(1).close);
   }
@@ -180,67 +180,67 @@ TEST_CASE("a host that was taken from the list is gone, and comes back when it i
 TEST_CASE("the agent gives up before the driver does") {
   const HostTimeouts patience;
   CHECK(HostTimeouts::agent_liveness(patience.liveness) + patience.heartbeat() <= patience.liveness);
-  CHECK_THROWS_AS(HostMachine({.liveness = 0}), Error);
+  CHECK_THROWS_AS(HostStateMachine({.liveness = 0}), Error);
 }
 
 TEST_CASE("a host that waits for something says what for, and is not given up for it") {
-  HostMachine host({.connect = 1000});
+  HostStateMachine host({.connect = 1000});
   host.start(0);
-  CHECK(host.waits("waits in a queue").unusable == "waits in a queue");
-  CHECK_FALSE(host.waits("waits in a queue").unusable);  // nothing new
+  CHECK(host.waiting("waits in a queue").unusable == "waits in a queue");
+  CHECK_FALSE(host.waiting("waits in a queue").unusable);  // nothing new
   CHECK(host.state() == HostState::connecting);
   CHECK(host.failures() == 0);
-  CHECK(host.greeted(5).gained);
+  CHECK(host.hello_received(5).gained);
   CHECK(host.reason().empty());
-  CHECK_FALSE(host.waits("late").unusable);
+  CHECK_FALSE(host.waiting("late").unusable);
   CHECK(host.reason().empty());
 }
 
 TEST_CASE("what is wrong with a host is said without what follows from it, in whatever state it is") {
-  HostMachine host({.first_delay = 1});
+  HostStateMachine host({.first_delay = 1});
   host.start(0);
   host.ended("no route", 1);
-  CHECK(host.trouble() == "no route");
+  CHECK(host.problem() == "no route");
   CHECK(host.reason() == "no route; set aside for 1 s");
   REQUIRE(host.tick(2).connect);
-  CHECK(host.trouble() == "no route");  // while it is tried again
-  host.waits("waits in a queue");
-  CHECK(host.trouble() == "waits in a queue");
-  host.greeted(3);
-  CHECK(host.trouble().empty());
+  CHECK(host.problem() == "no route");  // while it is tried again
+  host.waiting("waits in a queue");
+  CHECK(host.problem() == "waits in a queue");
+  host.hello_received(3);
+  CHECK(host.problem().empty());
   host.drain("notice");
-  CHECK(host.trouble() == "notice");
+  CHECK(host.problem() == "notice");
   host.drained(4);
-  CHECK(host.trouble() == "notice");
+  CHECK(host.problem() == "notice");
   CHECK(host.reason() == "notice; set aside for 2 s after 2 failures in a row");
 }
 
 TEST_CASE("a host that waits for what will never come about is refused at once, and tried seldom") {
-  HostMachine host({.connect = 1e6, .max_delay = 300, .refusals = 3});
+  HostStateMachine host({.connect = 1e6, .max_delay = 300, .refusals = 3});
   host.start(0);
   const auto refused = host.refuse("nobody grants that", 1);
   CHECK(refused.close);
   CHECK_FALSE(refused.lost);
   CHECK(refused.unusable);
   CHECK(host.refused());
-  CHECK(host.trouble() == "nobody grants that");
+  CHECK(host.problem() == "nobody grants that");
   CHECK(host.reason() == "nobody grants that; set aside for 300 s, as this does not pass by itself");
   CHECK(host.deadline() == 301);
   CHECK_FALSE(host.refuse("nobody grants that", 2).unusable);  // it is set aside
   REQUIRE(host.tick(301).connect);
   CHECK(host.refused());
-  host.greeted(302);
-  host.proved();
+  host.hello_received(302);
+  host.trial_started();
   CHECK_FALSE(host.refused());
   CHECK_FALSE(host.refuse("late", 303).unusable);
 }
 
 TEST_CASE("one that was there for long and goes with notice is as good as new afterwards") {
-  HostMachine host({.stable = 60});
+  HostStateMachine host({.stable = 60});
   Seconds now = 0;
   host.start(now);
   for (int turn = 0; turn < 5; ++turn) {
-    host.greeted(now);
+    host.hello_received(now);
     now += 100;
     host.drain("its time is nearly over");
     host.drained(now);

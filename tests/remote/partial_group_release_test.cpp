@@ -1,7 +1,7 @@
 // What is held of a group in vain is given back, so that two experiments that each hold a part both end.
 #include "support/test.hpp"
 
-#include <hypertune/remote/group_hold.hpp>
+#include <hypertune/remote/partial_group_release.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include <vector>
 
 using namespace hypertune;
-using remote::GroupHold;
-using remote::WorkersSeen;
+using remote::PartialGroupRelease;
+using remote::WorkerStates;
 
 namespace {
 
@@ -29,9 +29,9 @@ struct Experiment {
       --trials;
     }
     if (until == 0 && trials > 0 && std::count(up.begin(), up.end(), true) == group) until = now + 20;
-    WorkersSeen seen{.waiting = group * (trials - (until > 0 ? 1 : 0)),
-                     .running = std::vector<int>(group, until > 0 ? 1 : 0),
-                     .up = up};
+    WorkerStates seen{.waiting = group * (trials - (until > 0 ? 1 : 0)),
+                      .running = std::vector<int>(group, until > 0 ? 1 : 0),
+                      .up = up};
     std::vector<bool> launched;
     std::set<int> stuck;
     for (int i = 0; i < group; ++i) {
@@ -49,7 +49,7 @@ struct Experiment {
   }
 
   remote::WorkerScaler scaler{{0, group}, 1, 5, false};
-  GroupHold hold;
+  PartialGroupRelease hold;
   std::vector<bool> up = std::vector<bool>(group, false);
   int trials = 3, given = 0;
   double until = 0;
@@ -94,9 +94,9 @@ TEST_CASE("two experiments that each hold a part of what both need end, and woul
 }
 
 TEST_CASE("a part of a group is given back after a while, with what is waited for, and asked for after a pause") {
-  GroupHold hold(3, 1, 100, 7);
+  PartialGroupRelease hold(3, 1, 100, 7);
   const std::vector<bool> launched{true, true, true, true};
-  const WorkersSeen part{.waiting = 3, .running = {1, 0, 0, 0}, .up = {true, true, false, false}};
+  const WorkerStates part{.waiting = 3, .running = {1, 0, 0, 0}, .up = {true, true, false, false}};
   CHECK(hold.step(0, part, launched, {2, 3}).empty());
   CHECK(hold.step(99, part, launched, {2, 3}).empty());
   CHECK_FALSE(hold.pauses(99));
@@ -116,21 +116,23 @@ TEST_CASE("a part of a group is given back after a while, with what is waited fo
 
 TEST_CASE("nothing is given back that is not held in vain") {
   const std::vector<bool> launched{true, true, true};
-  const auto given = [&](GroupHold hold, const WorkersSeen& sight, const std::set<int>& without_room) {
-    hold.step(0, sight, launched, without_room);
-    return !hold.step(1000, sight, launched, without_room).empty();
+  const auto given = [&](PartialGroupRelease hold, const WorkerStates& states, const std::set<int>& without_room) {
+    hold.step(0, states, launched, without_room);
+    return !hold.step(1000, states, launched, without_room).empty();
   };
-  const WorkersSeen part{.waiting = 3, .running = {0, 0, 0}, .up = {true, true, false}};
-  CHECK(given(GroupHold(3, 1, 10, 1), part, {2}));
-  CHECK_FALSE(given(GroupHold(1, 1, 10, 1), part, {2}));  // trials of one worker
-  CHECK_FALSE(given(GroupHold(3, 1, 10, 1), part, {}));   // it is on its way
-  CHECK_FALSE(given(GroupHold(2, 1, 10, 1), part, {2}));  // there is room for a group
-  CHECK_FALSE(given(GroupHold(3, 2, 10, 1), part, {2}));  // likewise, two on each
-  CHECK_FALSE(given(GroupHold(3, 1, 10, 1), {.running = {0, 0, 0}, .up = {true, true, false}}, {2}));  // nobody waits
-  CHECK_FALSE(given(GroupHold(3, 1, 10, 1), {.waiting = 3, .running = {}, .up = {false, false, false}}, {0, 1, 2}));
+  const WorkerStates part{.waiting = 3, .running = {0, 0, 0}, .up = {true, true, false}};
+  CHECK(given(PartialGroupRelease(3, 1, 10, 1), part, {2}));
+  CHECK_FALSE(given(PartialGroupRelease(1, 1, 10, 1), part, {2}));  // trials of one worker
+  CHECK_FALSE(given(PartialGroupRelease(3, 1, 10, 1), part, {}));   // it is on its way
+  CHECK_FALSE(given(PartialGroupRelease(2, 1, 10, 1), part, {2}));  // there is room for a group
+  CHECK_FALSE(given(PartialGroupRelease(3, 2, 10, 1), part, {2}));  // likewise, two on each
+  CHECK_FALSE(
+      given(PartialGroupRelease(3, 1, 10, 1), {.running = {0, 0, 0}, .up = {true, true, false}}, {2}));  // nobody waits
+  CHECK_FALSE(
+      given(PartialGroupRelease(3, 1, 10, 1), {.waiting = 3, .running = {}, .up = {false, false, false}}, {0, 1, 2}));
   // One more is there: the cluster grows.
-  GroupHold hold(3, 1, 10, 1);
-  const WorkersSeen one{.waiting = 3, .running = {0, 0, 0}, .up = {true, false, false}};
+  PartialGroupRelease hold(3, 1, 10, 1);
+  const WorkerStates one{.waiting = 3, .running = {0, 0, 0}, .up = {true, false, false}};
   CHECK(hold.step(0, one, launched, {1, 2}).empty());
   CHECK(hold.step(9, part, launched, {2}).empty());
   CHECK(hold.step(18, part, launched, {2}).empty());

@@ -1,4 +1,4 @@
-// Pause: the waiting time between two provider calls.
+// PollInterval: the waiting time between two provider calls.
 #pragma once
 
 #include <algorithm>
@@ -10,9 +10,9 @@
 namespace hypertune::inline v0::cluster::detail {
 
 // Providers do not report when a machine has changed, so they are polled; the interval grows up to a maximum.
-class Pause {
+class PollInterval {
  public:
-  explicit Pause(double first = 0.05, double most = 2) : next_(first), most_(most) {}
+  explicit PollInterval(double first = 0.05, double most = 2) : next_(first), most_(most) {}
   void wait(const std::stop_token& stop) {
     std::mutex mutex;
     std::unique_lock lock(mutex);

@@ -1,6 +1,6 @@
-// Arrivals: the partly fetched content of one checkpoint.
+// PartialCheckpoint: the partly fetched content of one checkpoint.
 #include <hypertune/checkpoint/folder_seal.hpp>
-#include <hypertune/checkpoint/transfer/impl/arrivals.hpp>
+#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 
@@ -47,14 +47,15 @@ std::optional<IncomingLock> IncomingLock::take(const std::filesystem::path& fold
 }
 
 /// How far the content of a file has been verified.
-struct Arrivals::Check {
+struct PartialCheckpoint::Check {
   std::mutex mutex;
   std::atomic<bool> more{false};
   std::uint64_t next = 0;
   ContentHash hash;
 };
 
-Arrivals::Arrivals(LocalCheckpointStore& store, CheckpointInfo info, std::string manifest_text, Manifest manifest)
+PartialCheckpoint::PartialCheckpoint(LocalCheckpointStore& store, CheckpointInfo info, std::string manifest_text,
+                                     Manifest manifest)
     : store_(store),
       info_(std::move(info)),
       manifest_text_(std::move(manifest_text)),
@@ -102,14 +103,14 @@ Arrivals::Arrivals(LocalCheckpointStore& store, CheckpointInfo info, std::string
          store_.folder(info_.trial).string(), std::uint64_t{disk.f_bavail} * disk.f_frsize, needed);
 }
 
-void Arrivals::Writer::write(std::uint64_t offset, const char* data, std::size_t size) {
-  const Layout& layout = arrivals_.layout_;
+void PartialCheckpoint::Writer::write(std::uint64_t offset, const char* data, std::size_t size) {
+  const Layout& layout = partial_.layout_;
   while (size > 0) {
     const std::size_t index = layout.file_at(offset);
-    const ManifestFile& file = arrivals_.manifest_.files[index];
+    const ManifestFile& file = partial_.manifest_.files[index];
     if (!file_ || index_ != index) {
-      file_ = open_at(arrivals_.files_.get(), file.name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW, 0644);
-      if (!file_) fail_io(errno, "create", arrivals_.folder_ / "files" / file.name);
+      file_ = open_at(partial_.files_.get(), file.name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW, 0644);
+      if (!file_) fail_io(errno, "create", partial_.folder_ / "files" / file.name);
       index_ = index;
     }
     const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(size, layout.end(index) - offset));
@@ -117,14 +118,14 @@ void Arrivals::Writer::write(std::uint64_t offset, const char* data, std::size_t
       const auto where = static_cast<off_t>(offset + at - layout.begin(index));
       const ssize_t n = ::pwrite(file_.get(), data + at, here - at, where);
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) fail_io(errno, "write", arrivals_.folder_ / "files" / file.name);
+      if (n < 0) fail_io(errno, "write", partial_.folder_ / "files" / file.name);
       at += static_cast<std::size_t>(n);
     }
     if (here == file.size) {  // the whole file is in this call
-      if (ContentHash::of({data, here}) != file.checksum) arrivals_.refuse(index);
-      arrivals_.verified_[index] = true;
+      if (ContentHash::of({data, here}) != file.checksum) partial_.refuse(index);
+      partial_.verified_[index] = true;
     } else if (once_) {
-      arrivals_.check_along(index, offset - layout.begin(index), data, here);
+      partial_.check_along(index, offset - layout.begin(index), data, here);
     }
     offset += here;
     data += here;
@@ -132,7 +133,7 @@ void Arrivals::Writer::write(std::uint64_t offset, const char* data, std::size_t
   }
 }
 
-void Arrivals::note(ByteRange range) {
+void PartialCheckpoint::note(ByteRange range) {
   const std::uint64_t pair[2] = {range.begin, range.end};
   ssize_t n = 0;
   do n = ::write(log_.get(), pair, sizeof pair);
@@ -141,12 +142,12 @@ void Arrivals::note(ByteRange range) {
 }
 
 // The mutex must be held, or no other thread be running.
-void Arrivals::rewrite_log() {
+void PartialCheckpoint::rewrite_log() {
   if (::ftruncate(log_.get(), 0) != 0) fail_io(errno, "write", folder_ / "progress");
   for (const ByteRange& range : present_.all()) note(range);
 }
 
-void Arrivals::arrived(ByteRange range) {
+void PartialCheckpoint::arrived(ByteRange range) {
   if (range.begin >= range.end) return;
   {
     const std::lock_guard lock(mutex_);
@@ -159,7 +160,7 @@ void Arrivals::arrived(ByteRange range) {
   }
 }
 
-std::shared_ptr<Arrivals::Check> Arrivals::check_of(std::size_t index) {
+std::shared_ptr<PartialCheckpoint::Check> PartialCheckpoint::check_of(std::size_t index) {
   const std::lock_guard lock(mutex_);
   auto& slot = checks_[index];
   if (!slot) slot = std::make_shared<Check>();
@@ -167,7 +168,7 @@ std::shared_ptr<Arrivals::Check> Arrivals::check_of(std::size_t index) {
 }
 
 /// Hashes data that directly follows the verified part, so that inspect() need not read it again.
-void Arrivals::check_along(std::size_t index, std::uint64_t at, const char* data, std::size_t size) {
+void PartialCheckpoint::check_along(std::size_t index, std::uint64_t at, const char* data, std::size_t size) {
   const auto check = check_of(index);
   const std::unique_lock lock(check->mutex, std::try_to_lock);
   if (!lock || check->next != at) return;
@@ -177,7 +178,7 @@ void Arrivals::check_along(std::size_t index, std::uint64_t at, const char* data
 
 /// The thread that has added to a file verifies as much of it as possible; if another thread is doing so, that one
 /// continues.
-void Arrivals::check(std::size_t index, bool wait) {
+void PartialCheckpoint::check(std::size_t index, bool wait) {
   const std::shared_ptr<Check> check = check_of(index);
   check->more = true;
   while (check->more) {
@@ -190,7 +191,7 @@ void Arrivals::check(std::size_t index, bool wait) {
   }
 }
 
-void Arrivals::inspect(std::size_t index, Check& check) {
+void PartialCheckpoint::inspect(std::size_t index, Check& check) {
   const ManifestFile& entry = manifest_.files[index];
   const std::uint64_t begin = layout_.begin(index);
   if (verified_[index]) return;
@@ -219,22 +220,22 @@ void Arrivals::inspect(std::size_t index, Check& check) {
   checks_.erase(index);
 }
 
-std::vector<ByteRange> Arrivals::missing() const {
+std::vector<ByteRange> PartialCheckpoint::missing() const {
   const std::lock_guard lock(mutex_);
   return present_.gaps(layout_.total());
 }
 
-std::vector<ByteRange> Arrivals::present() const {
+std::vector<ByteRange> PartialCheckpoint::present() const {
   const std::lock_guard lock(mutex_);
   return present_.all();
 }
 
-std::uint64_t Arrivals::have() const {
+std::uint64_t PartialCheckpoint::have() const {
   const std::lock_guard lock(mutex_);
   return present_.size();
 }
 
-bool Arrivals::read(std::uint64_t offset, char* into, std::size_t size) {
+bool PartialCheckpoint::read(std::uint64_t offset, char* into, std::size_t size) {
   while (size > 0) {
     const std::size_t index = layout_.file_at(offset);
     const Descriptor file = open_regular(files_.get(), manifest_.files[index].name);
@@ -254,7 +255,7 @@ bool Arrivals::read(std::uint64_t offset, char* into, std::size_t size) {
   return true;
 }
 
-void Arrivals::forget(ByteRange range) {
+void PartialCheckpoint::forget(ByteRange range) {
   if (range.begin >= range.end) return;
   const std::lock_guard lock(mutex_);
   present_.remove(range);
@@ -266,12 +267,12 @@ void Arrivals::forget(ByteRange range) {
   rewrite_log();
 }
 
-void Arrivals::refuse(std::size_t index) {
+void PartialCheckpoint::refuse(std::size_t index) {
   wrong_ = index;
   fail(Errc::corrupt, "the content of file '{}' is not what was sealed", manifest_.files[index].name);
 }
 
-bool Arrivals::drop_wrong() {
+bool PartialCheckpoint::drop_wrong() {
   const std::size_t index = wrong_.exchange(none);
   if (index == none) return false;
   forget({layout_.begin(index), layout_.end(index)});
@@ -279,7 +280,7 @@ bool Arrivals::drop_wrong() {
   return true;
 }
 
-void Arrivals::check_all() {
+void PartialCheckpoint::check_all() {
   for (std::size_t index = 0; index < manifest_.files.size(); ++index) {
     const ManifestFile& entry = manifest_.files[index];
     if (entry.size > 0) {
@@ -292,7 +293,7 @@ void Arrivals::check_all() {
   }
 }
 
-bool Arrivals::take_file(std::size_t index, const std::filesystem::path& from, bool link) {
+bool PartialCheckpoint::take_file(std::size_t index, const std::filesystem::path& from, bool link) {
   const ManifestFile& entry = manifest_.files[index];
   const Descriptor source = open_at(AT_FDCWD, from.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status{};
@@ -344,7 +345,7 @@ bool Arrivals::take_file(std::size_t index, const std::filesystem::path& from, b
   return true;
 }
 
-void Arrivals::sync_files() {
+void PartialCheckpoint::sync_files() {
   // Syncing each file waits for the disk each time; for more than some tens of files, one sync of the file system is
   // faster.
   if (manifest_.files.size() > 64) {
@@ -359,7 +360,7 @@ void Arrivals::sync_files() {
     sync_directory(folder_ / "files" / directory);
 }
 
-CheckpointInfo Arrivals::finish() {
+CheckpointInfo PartialCheckpoint::finish() {
   if (store_.syncs()) sync_files();
   CheckpointInfo info = store_.admit(folder_ / "files", manifest_text_, info_.name);
   std::error_code ignored;

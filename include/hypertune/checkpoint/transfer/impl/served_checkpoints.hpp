@@ -33,19 +33,19 @@ struct Served {
   Descriptor directory;
 
   enum class Chunks { unknown, asked_for, known, failed };
-  // Guarded by the Shelf's mutex.
+  // Guarded by the ServedCheckpoints' mutex.
   Chunks state = Chunks::unknown;
   std::shared_ptr<const std::string> chunks;
   std::string error;
 };
 
 /// Thread-safe.
-class Shelf {
+class ServedCheckpoints {
  public:
-  explicit Shelf(std::vector<LocalCheckpointStore> stores) : stores_(std::move(stores)) {}
-  Shelf(const Shelf&) = delete;
-  Shelf& operator=(const Shelf&) = delete;
-  ~Shelf() { stop(); }
+  explicit ServedCheckpoints(std::vector<LocalCheckpointStore> stores) : stores_(std::move(stores)) {}
+  ServedCheckpoints(const ServedCheckpoints&) = delete;
+  ServedCheckpoints& operator=(const ServedCheckpoints&) = delete;
+  ~ServedCheckpoints() { stop(); }
 
   /// The checkpoint in one of the stores; nullptr if none has it.
   std::shared_ptr<Served> find(const CheckpointInfo& info);

@@ -1,4 +1,4 @@
-// HostMachine: the connection state of one host; decides when to connect, suspect it or back off. No I/O.
+// HostStateMachine: the connection state of one host; decides when to connect, suspect it or back off. No I/O.
 #pragma once
 
 #include <hypertune/detail/format.hpp>
@@ -80,9 +80,9 @@ struct HostActions {
 };
 
 /// Each member function with a time reports an event and returns the actions. Not thread-safe.
-class HostMachine {
+class HostStateMachine {
  public:
-  explicit HostMachine(HostTimeouts timeouts) : timeouts_(timeouts) { timeouts_.validate(); }
+  explicit HostStateMachine(HostTimeouts timeouts) : timeouts_(timeouts) { timeouts_.validate(); }
 
   HostState state() const { return state_; }
   /// Whether the agent is connected, so that commands can be sent.
@@ -92,7 +92,7 @@ class HostMachine {
   /// Why the host is not usable, with the consequence ("…; set aside for 4 s"), for a notice.
   const std::string& reason() const { return reason_; }
   /// The same without the consequence, for causes and errors.
-  const std::string& trouble() const { return trouble_; }
+  const std::string& problem() const { return problem_; }
   /// Failures in a row.
   int failures() const { return failures_; }
   /// Permanent failures have been repeated: the host is retried rarely, and no run should wait for it.
@@ -110,7 +110,7 @@ class HostMachine {
   void opened(Seconds now) { hello_by_ = now + timeouts_.hello; }
 
   /// The agent has said hello.
-  HostActions greeted(Seconds now) {
+  HostActions hello_received(Seconds now) {
     if (state_ != HostState::connecting) return {};
     state_ = HostState::ready;
     since_ = heard_ = now;
@@ -119,18 +119,18 @@ class HostMachine {
   }
 
   /// A message has arrived from the agent.
-  void heard(Seconds now) {
+  void message_received(Seconds now) {
     heard_ = now;
     if (state_ == HostState::suspect) state_ = HostState::ready;
   }
 
   /// A trial runs on the host, so it is usable.
-  void proved() { refusals_ = 0; }
+  void trial_started() { refusals_ = 0; }
 
   /// The connection has ended, or could not be made.
-  HostActions ended(const std::string& why, Seconds now, FailureClass trouble = FailureClass::transient) {
+  HostActions ended(const std::string& why, Seconds now, FailureClass failure = FailureClass::transient) {
     if (state_ == HostState::gone || state_ == HostState::backing_off) return {};
-    return give_up(why, now, trouble);
+    return give_up(why, now, failure);
   }
 
   /// The host has announced that it will go away (`for_good`: or it has been removed from the list).
@@ -150,7 +150,7 @@ class HostMachine {
     return {.unusable = reason_};
   }
   /// Connecting takes longer for a known reason, for which it is not given up.
-  HostActions waits(const std::string& why) {
+  HostActions waiting(const std::string& why) {
     if (state_ != HostState::connecting || reason_ == why) return {};
     say(why);
     return {.unusable = reason_};
@@ -233,13 +233,13 @@ class HostMachine {
     hello_by_ = std::numeric_limits<Seconds>::infinity();
     return {.connect = true};
   }
-  void say(const std::string& why) { reason_ = trouble_ = why; }
-  HostActions give_up(const std::string& why, Seconds now, FailureClass trouble = FailureClass::transient) {
+  void say(const std::string& why) { reason_ = problem_ = why; }
+  HostActions give_up(const std::string& why, Seconds now, FailureClass failure = FailureClass::transient) {
     HostActions out{.lost = up()};
     // A failure of another class resets the count.
-    refusals_ = trouble == FailureClass::transient
+    refusals_ = failure == FailureClass::transient
                     ? 0
-                    : std::min(refusals_ + (trouble == FailureClass::permanent ? weight : 1), 1 << 20);
+                    : std::min(refusals_ + (failure == FailureClass::permanent ? weight : 1), 1 << 20);
     if (leaving_) {
       state_ = HostState::gone;
       say(why);
@@ -257,7 +257,7 @@ class HostMachine {
     ++failures_;
     state_ = HostState::backing_off;
     retry_at_ = now + delay;
-    trouble_ = why;
+    problem_ = why;
     reason_ = why;
     if (delay < 1) return;  // a delay this short is not worth a message
     reason_ += hypertune::detail::format("; set aside for {:g} s", delay);
@@ -273,7 +273,7 @@ class HostMachine {
   static constexpr int weight = 3;  // of a permanent failure, relative to an unknown one
   int failures_ = 0, refusals_ = 0;
   bool leaving_ = false;
-  std::string reason_ = "was never connected to", trouble_ = reason_;
+  std::string reason_ = "was never connected to", problem_ = reason_;
 };
 
 }  // namespace hypertune::inline v0::remote

@@ -1,6 +1,6 @@
-// Shelf: the checkpoints that a server has opened, and the computation of their chunk lists.
+// ServedCheckpoints: the checkpoints that a server has opened, and the computation of their chunk lists.
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/shelf.hpp>
+#include <hypertune/checkpoint/transfer/impl/served_checkpoints.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 
@@ -20,7 +20,7 @@ bool Served::in_place() const {
          now.st_dev == then.st_dev && now.st_ino == then.st_ino;
 }
 
-std::shared_ptr<Served> Shelf::find(const CheckpointInfo& info) {
+std::shared_ptr<Served> ServedCheckpoints::find(const CheckpointInfo& info) {
   std::shared_ptr<Served> known;
   {
     const std::lock_guard lock(mutex_);
@@ -48,7 +48,7 @@ std::shared_ptr<Served> Shelf::find(const CheckpointInfo& info) {
   return fresh;
 }
 
-std::vector<CheckpointInfo> Shelf::list(TrialId trial) {
+std::vector<CheckpointInfo> ServedCheckpoints::list(TrialId trial) {
   std::vector<CheckpointInfo> all;
   for (LocalCheckpointStore& store : stores_)
     for (CheckpointInfo& info : store.list(trial)) all.push_back(std::move(info));
@@ -58,7 +58,7 @@ std::vector<CheckpointInfo> Shelf::list(TrialId trial) {
 }
 
 // The mutex must be held.
-void Shelf::ask(const std::shared_ptr<Served>& served) {
+void ServedCheckpoints::ask(const std::shared_ptr<Served>& served) {
   if (served->state != Served::Chunks::unknown || stopped_) return;
   served->state = Served::Chunks::asked_for;
   queue_.push_back(served);
@@ -66,13 +66,13 @@ void Shelf::ask(const std::shared_ptr<Served>& served) {
   work_.notify_one();
 }
 
-void Shelf::prepare(const std::shared_ptr<Served>& served) {
+void ServedCheckpoints::prepare(const std::shared_ptr<Served>& served) {
   const std::lock_guard lock(mutex_);
   ask(served);
 }
 
-std::shared_ptr<const std::string> Shelf::chunks(const std::shared_ptr<Served>& served,
-                                                 std::chrono::milliseconds patience) {
+std::shared_ptr<const std::string> ServedCheckpoints::chunks(const std::shared_ptr<Served>& served,
+                                                             std::chrono::milliseconds patience) {
   std::unique_lock lock(mutex_);
   ask(served);
   done_.wait_for(lock, patience, [&] { return stopped_ || served->state != Served::Chunks::asked_for; });
@@ -83,7 +83,7 @@ std::shared_ptr<const std::string> Shelf::chunks(const std::shared_ptr<Served>& 
   return served->chunks;
 }
 
-void Shelf::work(const std::stop_token& stop) {
+void ServedCheckpoints::work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   for (;;) {
     work_.wait(lock, stop, [&] { return !queue_.empty(); });
@@ -105,7 +105,7 @@ void Shelf::work(const std::stop_token& stop) {
   }
 }
 
-void Shelf::stop() {
+void ServedCheckpoints::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;

@@ -1,4 +1,4 @@
-// Standstill: the message for a run in order whose workers find no room. No I/O, no clock.
+// OrderedWaitNotice: the message for a run in order whose workers find no room. No I/O, no clock.
 #pragma once
 
 #include <hypertune/trial/trial.hpp>
@@ -12,7 +12,7 @@ namespace hypertune::inline v0::remote {
 
 /// A run that decides in order waits for all of its workers, however long some of them find no room, and seems to hang.
 /// After half a minute, and then every ten minutes, a message explains this and how to fix it.
-class Standstill {
+class OrderedWaitNotice {
  public:
   /// `workers`: number of workers of the run. `missing`: how many of them find no room, the first because of `why`.
   /// `needed`: trials wait for a worker. Returns the line to print now; empty: none.

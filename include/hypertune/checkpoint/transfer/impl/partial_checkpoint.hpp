@@ -42,10 +42,10 @@ class IncomingLock {
 /// A range is noted after it was written, so that the death of the process loses only what was being written. Losses by
 /// a power cut are found when the files are checked. Each file is checked as far as it has arrived without a gap, while
 /// the rest is still on its way.
-class Arrivals {
+class PartialCheckpoint {
  public:
   /// Continues with what is there. The lock must be held.
-  Arrivals(LocalCheckpointStore& store, CheckpointInfo info, std::string manifest_text, Manifest manifest);
+  PartialCheckpoint(LocalCheckpointStore& store, CheckpointInfo info, std::string manifest_text, Manifest manifest);
 
   const Manifest& manifest() const { return manifest_; }
   const std::string& manifest_text() const { return manifest_text_; }
@@ -55,13 +55,13 @@ class Arrivals {
   class Writer {
    public:
     /// `once`: no byte is ever written twice, so that data arriving in order can be checked in the caller's buffer.
-    explicit Writer(Arrivals& arrivals, bool once = false) : arrivals_(arrivals), once_(once) {}
+    explicit Writer(PartialCheckpoint& partial, bool once = false) : partial_(partial), once_(once) {}
     /// Writes at `offset` of the content. Error of kind `io` if the disk fails, `corrupt` if a file turns out to be
     /// wrong.
     void write(std::uint64_t offset, const char* data, std::size_t size);
 
    private:
-    Arrivals& arrivals_;
+    PartialCheckpoint& partial_;
     bool once_;
     std::size_t index_ = 0;
     Descriptor file_;
