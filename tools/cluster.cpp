@@ -95,8 +95,8 @@ Reached reach(const ClusterArguments& arguments) {
   }
   reached.head = hc::find_head(reached.config, hc::provider_of(reached.config));
   if (!arguments.start)
-    if (const auto trouble = hc::setup_problem(reached.config, reached.head); !trouble.empty())
-      detail::say(fmt::format("hypertune: {}", trouble));
+    if (const auto problem = hc::setup_problem(reached.config, reached.head); !problem.empty())
+      detail::say(fmt::format("hypertune: {}", problem));
   return reached;
 }
 void leave(Reached& reached, const ClusterArguments& arguments) {

@@ -243,17 +243,17 @@ TEST_CASE("the number of workers stays within its bounds, whatever is seen") {
     const int least = static_cast<int>(rng() % 3), most = least + 1 + static_cast<int>(rng() % 5);
     WorkerScaler workers({least, most}, 1 + static_cast<int>(rng() % 3), static_cast<double>(rng() % 5), false);
     for (double now = 0; now < 40; now += 1) {
-      WorkerStates sight{.waiting = static_cast<int>(rng() % 20)};
+      WorkerStates states{.waiting = static_cast<int>(rng() % 20)};
       for (int i = 0; i < most; ++i) {
-        sight.running.push_back(workers.launched(i) ? static_cast<int>(rng() % 3) : 0);
-        sight.up.push_back(sight.running.back() > 0 || rng() % 2 == 0);
+        states.running.push_back(workers.launched(i) ? static_cast<int>(rng() % 3) : 0);
+        states.up.push_back(states.running.back() > 0 || rng() % 2 == 0);
       }
-      const auto orders = workers.step(now, sight);
+      const auto orders = workers.step(now, states);
       int launched = 0;
       for (int i = 0; i < most; ++i) launched += workers.launched(i) ? 1 : 0;
       CHECK(launched >= least);
       CHECK(launched <= most);
-      for (const int gone : orders.end_workers) CHECK(sight.running[static_cast<std::size_t>(gone)] == 0);
+      for (const int gone : orders.end_workers) CHECK(states.running[static_cast<std::size_t>(gone)] == 0);
     }
   }
 }

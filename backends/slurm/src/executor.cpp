@@ -164,8 +164,7 @@ class SlurmWatch {
   std::stop_source asking_;  // interrupts squeue
   // Used only by the thread that calls look().
   int silences_ = 0, looks_ = 0;
-  std::map<std::string, std::string>
-      unable_to_start_;  // workers that could not start at the last look, with the reason
+  std::map<std::string, std::string> unable_to_start_;  // workers, as of the last look, with the reason
   remote::WaitingLines lines_;
 };
 
