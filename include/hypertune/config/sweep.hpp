@@ -109,8 +109,8 @@ class SweepReader {
     });
     const auto schedule = root_.find("schedule");
     if (!schedule) return;
-    options_.schedule = scheduler_from_yaml(*schedule);
     auto replay = replay_from_yaml(*schedule);
+    options_.schedule = replay ? AnyScheduler(*replay) : scheduler_from_yaml(*schedule);
     if (!replay) return;
     if (root_.has("search")) root_["search"].fail("'schedule: replay' brings its configurations: leave out 'search'");
     if (space_) checked(*schedule, [&] { return Replay(*replay).prepare(*space_, std::uint64_t{0}), 0; });
