@@ -38,11 +38,14 @@ struct Bounds {
   bool above_least = false, below_most = false;  ///< `least` or `most` itself is not allowed
   bool zero = false;                             ///< 0 is allowed as well: it means "none" or "automatic"
   Unit unit = Unit::none;
+  bool no_default = false;  ///< the initial value stands for "not given", so that the reference names no default
 
   constexpr Bounds below(double x) const { return {least, x, above_least, true, zero, unit}; }
   constexpr Bounds at_most(double x) const { return {least, x, above_least, false, zero, unit}; }
   constexpr Bounds or_zero() const { return {least, most, above_least, below_most, true, unit}; }
   constexpr Bounds in(Unit files) const { return {least, most, above_least, below_most, zero, files}; }
+  /// The last of the chain.
+  constexpr Bounds without_default() const { return {least, most, above_least, below_most, zero, unit, true}; }
 
   constexpr bool allow(double x) const {
     constexpr double infinity = std::numeric_limits<double>::infinity();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/option.hpp>
 
 #include <cstdint>
 
@@ -9,13 +10,22 @@ namespace hypertune::inline v0 {
 
 /// Meant for designated initialisers: `{.every = 5, .keep = 2}`.
 struct CheckpointPolicy {
-  int every = 0;                ///< save whenever this many further steps are done; 0: no such saves
-  int keep = 2;                 ///< the newest ones of each trial that are kept; 0 with keep_best = 0: all are kept
-  int keep_best = 0;            ///< in addition, this many of each trial with the best scores at the time of saving
-  std::uint64_t max_bytes = 0;  ///< limit for all checkpoints of the experiment together; 0: no limit
-  /// With `every`: also save when the schedule or a stop condition ends a trial. A trial that is interrupted is always
-  /// saved, and with `every` also a trial that is paused.
+  static constexpr const char* type = "checkpoint";
+  int every = 0;
+  int keep = 2;                 ///< 0 with keep_best = 0: all are kept
+  int keep_best = 0;            ///< by the score at the time of saving
+  std::uint64_t max_bytes = 0;  ///< 0: no limit
+  /// A trial that is interrupted is always saved, and with `every` also a trial that is paused.
   bool at_end = true;
+
+  static void describe(auto& self, auto&& option) {
+    option("every", self.every, at_least(0), "save after so many steps (C++ programs); 0: never by itself");
+    option("keep", self.keep, at_least(0), "the newest ones kept of each trial; with `keep_best` also 0: all");
+    option("keep_best", self.keep_best, at_least(0), "besides, so many of each trial with the best values");
+    option("max_bytes", self.max_bytes, at_least(0).in(Bounds::Unit::bytes).without_default(),
+           "of the whole experiment's checkpoints");
+    option("at_end", self.at_end, "with `every`: save as well when a trial is ended by the schedule or a condition");
+  }
 
   /// Whether a trial that has done `steps` steps must be saved now.
   bool due(int steps) const { return every > 0 && steps > 0 && steps % every == 0; }

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -42,13 +43,15 @@ struct OptionLister {
   template <class M>
   void operator()(const char* name, const M& value, const Bounds& bounds, const char* text) const {
     if constexpr (requires { value.has_value(); }) {
-      (*this)(name, value.value_or(typename M::value_type{}), bounds, text);
-      if (!value) infos.back().fallback.clear();
+      (*this)(name, value.value_or(typename M::value_type{}), value ? bounds : bounds.without_default(), text);
     } else {
       const bool seconds = bounds.unit == Bounds::Unit::seconds, bytes = bounds.unit == Bounds::Unit::bytes;
       const char* type = seconds ? "duration" : bytes ? "size" : std::integral<M> ? "whole number" : "number";
       infos.push_back({name, fmt::format("{}, {}", type, bounds.text()),
-                       seconds ? duration_text(static_cast<Seconds>(value)) : fmt::format("{}", value), text,
+                       bounds.no_default ? ""
+                       : seconds         ? duration_text(static_cast<Seconds>(value))
+                                         : fmt::format("{}", value),
+                       text,
                        seconds            ? shape::duration(bounds)
                        : bytes            ? shape::size(bounds)
                        : std::integral<M> ? shape::whole(bounds)
@@ -63,6 +66,8 @@ struct OptionLister {
       infos.push_back({name, "list of paths", "", text, shape::list(shape::text())});
     else if constexpr (std::same_as<M, std::vector<std::string>>)
       infos.push_back({name, "word or list", "", text, shape::texts()});
+    else if constexpr (std::derived_from<M, std::map<std::string, double>>)
+      infos.push_back({name, "map", "", text, shape::entries(shape::number(between(0, 1e9)))});
     else
       infos.push_back({name, std::same_as<M, std::string> ? "text" : "path", std::string(value), text, shape::text()});
   }
@@ -98,6 +103,8 @@ struct OptionReader {
       value = given->texts();
     else if constexpr (std::same_as<M, std::vector<std::filesystem::path>>)
       for (const Node& item : given->items()) value.emplace_back(item.as<std::string>());
+    else if constexpr (std::derived_from<M, std::map<std::string, double>>)
+      for (const auto& [each, number] : given->entries()) value[each] = amount(number);
     else if constexpr (std::same_as<M, std::filesystem::path>)
       value = given->as<std::string>();
     else
@@ -161,6 +168,15 @@ void read_options(const Node& node, std::vector<std::string_view> others, T&... 
   if (!node.is_map()) return;
   know_options(node, std::move(others), options...);
   (take_options(node, options), ...);
+}
+
+/// Reads the options from a map that may have no keys but those of `keys`, whose single values must be of their shapes.
+template <class T>
+T options_from(const Node& node, const Keys& keys = options_of(T())) {
+  T options;
+  expect(node, keys);
+  take_options(node, options);
+  return options;
 }
 
 }  // namespace hypertune::inline v0

@@ -106,14 +106,6 @@ inline void expect(const Node& node, const Keys& keys) {
 
 namespace detail {
 
-/// The index of a value among the words of a table's key. expect() has checked the value.
-inline std::size_t word_index(const Node& node, const Keys& keys, std::string_view name) {
-  const auto key = std::find_if(keys.begin(), keys.end(), [&](const auto& k) { return k.name == name; });
-  check_word(node, key->shape);
-  const auto& words = key->shape.words;
-  return static_cast<std::size_t>(std::find(words.begin(), words.end(), node.as<std::string>()) - words.begin());
-}
-
 /// Checks a value with all its children and calls `say` with each complaint, which starts with its place.
 class ShapeCheck {
  public:

@@ -3,6 +3,7 @@
 
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/detail/sweep_parts.hpp>
+#include <hypertune/config/options.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/config/sweep_spec.hpp>
@@ -119,7 +120,7 @@ class SweepReader {
   }
 
   void read_workers() {
-    if (const auto resources = root_.find("resources")) options_.resources = resources_from_yaml(*resources);
+    if (const auto resources = root_.find("resources")) options_.resources = options_from<Resources>(*resources);
     if (const auto workers = root_.find("workers")) {
       options_.workers = workers_from_yaml(*workers);
       if (const auto plan = workers->is_map() ? workers->find("plan") : std::nullopt)
@@ -146,7 +147,8 @@ class SweepReader {
         options_.constraints = constraints_from_yaml(*constraints);
     });
     part([&] {
-      if (const auto checkpoint = root_.find("checkpoint")) options_.checkpoint = checkpoint_from_yaml(*checkpoint);
+      if (const auto checkpoint = root_.find("checkpoint"))
+        options_.checkpoint = options_from<CheckpointPolicy>(*checkpoint);
     });
   }
 

@@ -14,22 +14,21 @@ namespace detail {
 Keys sweep_keys(bool study);
 
 const Keys& trial_keys();
-const Keys& resources_keys();
+Keys resources_keys();
 const Keys& workers_keys();
 const Keys& group_keys();
 const Keys& stop_keys();         ///< except the metrics
 const Keys& metric_stop_keys();  ///< stop: {metric: {…}}
-const Keys& plateau_keys();
-const Keys& expected_gain_keys();
+Keys plateau_keys();
+Keys expected_gain_keys();
 const Keys& constraint_keys();
-const Keys& checkpoint_keys();
+Keys checkpoint_keys();
 const Keys& failures_keys();
 const Keys& log_rule_keys();
 const Keys& known_keys();
 const Keys& prometheus_keys();
 const Keys& mlflow_keys();
 Shape mode_shape();
-Shape amount_shape();
 
 }  // namespace detail
 }  // namespace hypertune::inline v0

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/network_text.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/option.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <cstddef>
@@ -37,6 +38,15 @@ struct Workers {
   int min = 1;
   int max = min;
   Strategy strategy = Strategy::pack;
+
+  static constexpr const char* type = "workers";
+  static void describe(auto& self, auto&& option) {
+    option("min", self.min, at_least(1), "a trial begins as soon as there is room for so many");
+    option("max", self.max, at_least(1).without_default(), "… and takes as many as there is room for, up to this");
+    option("placement", self.strategy, {"pack", "spread", "strict_pack", "strict_spread"},
+           "on as few hosts as possible, or on as many; `strict_pack`: all on one host; `strict_spread`: each on a "
+           "host of its own");
+  }
   bool several() const { return max > 1; }
   bool elastic() const { return min < max; }
   /// Throws an Error of kind `usage` if the numbers are invalid.

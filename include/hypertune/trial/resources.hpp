@@ -1,6 +1,8 @@
 // What a trial requests, what a host has, and the slot that a trial was given.
 #pragma once
 
+#include <hypertune/option.hpp>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,10 +28,19 @@ class CustomResources : public std::map<std::string, double> {
 
 /// What one trial needs. Zero means none.
 struct Resources {
-  double cpus = 1;              ///< whole cores are pinned; a fraction shares a core
-  double gpus = 0;              ///< a whole number, or a fraction below 1 of one GPU
-  std::uint64_t memory = 0;     ///< bytes the trial may use; 0: no limit
+  double cpus = 1;  ///< whole cores are pinned; a fraction shares a core
+  double gpus = 0;
+  std::uint64_t memory = 0;     ///< bytes; 0: no limit
   CustomResources custom = {};  ///< by name, e.g. {"licence", 1}
+
+  static constexpr const char* type = "resources";
+  static void describe(auto& self, auto&& option) {
+    option("cpus", self.cpus, between(0, 1e9).without_default(), "cores; whole ones are the trial's own");
+    option("gpus", self.gpus, between(0, 1e9), "a whole number, or a part of one GPU below 1");
+    option("memory", self.memory, at_least(0).in(Bounds::Unit::bytes).without_default(),
+           "more than that ends the trial (by the kernel, where it lets us; else by looking)");
+    option("custom", self.custom, "whatever hosts have a number of: `{licence: 1}`");
+  }
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/option.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -45,17 +46,32 @@ struct ExperimentProgressView {
 /// The results improve no more: the last values of the trials (for an experiment) or of the reports (for a trial)
 /// hardly differ.
 struct Plateau {
-  double tolerance = 1e-3;  ///< standard deviation up to which values count as equal
+  static constexpr const char* type = "plateau";
+  double tolerance = 1e-3;
   int last = 10;            ///< number of values: the best results of the best trials, or the last reports of a trial
-  int patience = 0;         ///< for how many further ended trials (or reports) this must hold
+  int patience = 0;         ///< under per_trial(): for so many further reports
   std::string metric = {};  ///< empty: the first objective
+
+  static void describe(auto& self, auto&& option) {
+    option("tolerance", self.tolerance, Bounds{}, "the standard deviation up to which values count as equal");
+    option("last", self.last, Bounds{}, "how many of the best trials are looked at");
+    option("patience", self.patience, Bounds{}, "for so many further trials");
+    option("metric", self.metric, "which one");
+  }
 };
 
 /// Another trial is not worth its time: the gain expected of it, estimated from the last trials, is below a threshold.
 struct ExpectedGain {
-  double threshold = 1e-4;  ///< of the metric, per trial; above 0
-  int last = 20;            ///< trials to estimate from, 2 or more; never holds before so many have ended
+  static constexpr const char* type = "expected_gain";
+  double threshold = 1e-4;  ///< above 0
+  int last = 20;            ///< 2 or more
   std::string metric = {};  ///< empty: the first objective
+
+  static void describe(auto& self, auto&& option) {
+    option("threshold", self.threshold, Bounds{}, "in units of the metric, for each trial");
+    option("last", self.last, Bounds{}, "trials that it is estimated from; nothing is said before so many have ended");
+    option("metric", self.metric, "which one");
+  }
 };
 
 namespace detail {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/config/kubernetes.hpp>
+#include <hypertune/config/options.hpp>
 #include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/slurm.hpp>
 #include <hypertune/config/ssh.hpp>
@@ -49,36 +50,16 @@ inline void command_metric(const Node& node, const std::string& name) {
   if (const auto why = reserved_in_report_lines(name); !why.empty()) node.fail("{}", why);
 }
 
-inline Resources resources_from_yaml(const Node& node) {
-  Resources resources;
-  expect(node, resources_keys());
-  for (const auto& [key, value] : node.entries()) {
-    if (key == "cpus")
-      resources.cpus = amount(value);
-    else if (key == "gpus")
-      resources.gpus = amount(value);
-    else if (key == "memory")
-      resources.memory = value.bytes();
-    else
-      for (const auto& [name, custom] : value.entries()) resources.custom[name] = amount(custom);
-  }
-  return resources;
-}
-
 /// workers: 3, or {min: 2, max: 4, placement: spread}
 inline Workers workers_from_yaml(const Node& node) {
   if (!node.is_map()) return {node.as<int>()};
-  expect(node, workers_keys());
+  auto workers = options_from<Workers>(node, workers_keys());
   if (!node.has("min") && !node.has("max"))
     node.fail("'{}' needs a number of workers: write {{min: 2, max: 4}}, or just 4", node.path());
-  Workers workers;
-  if (node.has("min")) workers.min = workers.max = node["min"].as<int>();
-  if (node.has("max")) workers.max = node["max"].as<int>();
+  if (!node.has("max")) workers.max = workers.min;
   if (workers.max < workers.min)
     node["max"].fail("'{}' must be '{}' or more, which is {}, not {}", node["max"].path(), node["min"].path(),
                      workers.min, workers.max);
-  if (const auto placement = node.find("placement"))
-    workers.strategy = static_cast<Strategy>(word_index(*placement, workers_keys(), "placement"));
   return workers;
 }
 
@@ -129,18 +110,11 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
         add(total_steps(value.as<std::int64_t>()));
       else if (key == "failed_trials")
         add(failed_trials(value.as<std::int64_t>()));
-      else if (key == "plateau") {
-        expect(value, plateau_keys());
-        add(plateau({.tolerance = value.get("tolerance", 1e-3),
-                     .last = value.get("last", 10),
-                     .patience = value.get("patience", 0),
-                     .metric = value.get("metric", std::string())}));
-      } else if (key == "expected_gain") {
-        expect(value, expected_gain_keys());
-        add(expected_gain({.threshold = value.get("threshold", 1e-4),
-                           .last = value.get("last", 20),
-                           .metric = value.get("metric", std::string())}));
-      } else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
+      else if (key == "plateau")
+        add(plateau(options_from<Plateau>(value)));
+      else if (key == "expected_gain")
+        add(expected_gain(options_from<ExpectedGain>(value)));
+      else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
         add(until(key, value.as<double>()));
       } else if (value.is_map() && (value.has("at_least") || value.has("at_most"))) {
         expect(value, metric_stop_keys());
@@ -182,17 +156,6 @@ inline std::vector<MetricBound> constraints_from_yaml(const Node& node) {
       });
   }
   return constraints;
-}
-
-inline CheckpointPolicy checkpoint_from_yaml(const Node& node) {
-  expect(node, checkpoint_keys());
-  CheckpointPolicy policy;
-  if (node.has("every")) policy.every = node["every"].as<int>();
-  if (node.has("keep")) policy.keep = node["keep"].as<int>();
-  if (node.has("keep_best")) policy.keep_best = node["keep_best"].as<int>();
-  if (node.has("max_bytes")) policy.max_bytes = node["max_bytes"].bytes();
-  policy.at_end = node.get("at_end", policy.at_end);
-  return policy;
 }
 
 inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {

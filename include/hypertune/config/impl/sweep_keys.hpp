@@ -3,8 +3,10 @@
 
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/executor_keys.hpp>
+#include <hypertune/config/options.hpp>
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/trial/log_limit.hpp>
+#include <hypertune/tune/options.hpp>
 
 #include <string>
 #include <utility>
@@ -15,7 +17,6 @@ namespace hypertune::inline v0 {
 namespace detail {
 
 HYPERTUNE_YAML_INLINE Shape mode_shape() { return shape::word({"min", "max"}, {"minimize", "maximize"}); }
-HYPERTUNE_YAML_INLINE Shape amount_shape() { return shape::number(between(0, 1e9)); }
 
 HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
   static const Keys keys{
@@ -28,26 +29,14 @@ HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& resources_keys() {
-  static const Keys keys{
-      key("cpus", amount_shape(), "cores; whole ones are the trial's own"),
-      key("gpus", amount_shape(), "a whole number, or a part of one GPU below 1", "0"),
-      key("memory", shape::size(), "more than that ends the trial (by the kernel, where it lets us; else by looking)"),
-      key("custom", shape::entries(amount_shape()), "whatever hosts have a number of: `{licence: 1}`")};
-  return keys;
-}
+HYPERTUNE_YAML_INLINE Keys resources_keys() { return options_of(Resources()); }
 
 HYPERTUNE_YAML_INLINE const Keys& workers_keys() {
-  static const Keys keys{
-      key("min", shape::whole(at_least(1)), "a trial begins as soon as there is room for so many", "1"),
-      key("max", shape::whole(at_least(1)), "… and takes as many as there is room for, up to this"),
-      key("placement", shape::word({"pack", "spread", "strict_pack", "strict_spread"}),
-          "on as few hosts as possible, or on as many; `strict_pack`: all on one host; `strict_spread`: each on a host "
-          "of its own",
-          "pack"),
-      key("plan", shape::entries(shape::whole(at_least(1))),
-          "from so many steps on so many workers, within `min` and `max` and as far as there is room: `{0: 2, 30: 4, "
-          "60: 8}`")};
+  static const Keys keys = joined(
+      options_of(Workers{}),
+      Keys{key("plan", shape::entries(shape::whole(at_least(1))),
+               "from so many steps on so many workers, within `min` and `max` and as far as there is room: `{0: 2, 30: "
+               "4, 60: 8}`")});
   return keys;
 }
 
@@ -63,20 +52,8 @@ HYPERTUNE_YAML_INLINE const Keys& metric_stop_keys() {
                          key("at_most", shape::number(), "a report has this value or less")};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& plateau_keys() {
-  static const Keys keys{
-      key("tolerance", shape::number(), "the standard deviation up to which values count as equal", "0.001"),
-      key("last", shape::whole(), "how many of the best trials are looked at", "10"),
-      key("patience", shape::whole(), "for so many further trials", "0"), key("metric", shape::text(), "which one")};
-  return keys;
-}
-HYPERTUNE_YAML_INLINE const Keys& expected_gain_keys() {
-  static const Keys keys{
-      key("threshold", shape::number(), "in units of the metric, for each trial", "0.0001"),
-      key("last", shape::whole(), "trials that it is estimated from; nothing is said before so many have ended", "20"),
-      key("metric", shape::text(), "which one")};
-  return keys;
-}
+HYPERTUNE_YAML_INLINE Keys plateau_keys() { return options_of(Plateau{}); }
+HYPERTUNE_YAML_INLINE Keys expected_gain_keys() { return options_of(ExpectedGain{}); }
 HYPERTUNE_YAML_INLINE const Keys& stop_keys() {
   static const Keys keys{
       key("steps", shape::whole(at_least(1)),
@@ -97,16 +74,7 @@ HYPERTUNE_YAML_INLINE const Keys& constraint_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& checkpoint_keys() {
-  static const Keys keys{
-      key("every", shape::whole(at_least(0)), "save after so many steps (C++ programs); 0: never by itself", "0"),
-      key("keep", shape::whole(at_least(0)), "the newest ones kept of each trial; with `keep_best` also 0: all", "2"),
-      key("keep_best", shape::whole(at_least(0)), "besides, so many of each trial with the best values", "0"),
-      key("max_bytes", shape::size(), "of the whole experiment's checkpoints"),
-      key("at_end", shape::boolean(), "with `every`: save as well when a trial is ended by the schedule or a condition",
-          "true")};
-  return keys;
-}
+HYPERTUNE_YAML_INLINE Keys checkpoint_keys() { return options_of(CheckpointPolicy{}); }
 
 HYPERTUNE_YAML_INLINE const Keys& log_rule_keys() {
   static const Shape what = shape::word({"exclude_host", "no_retry"});
