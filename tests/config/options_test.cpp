@@ -2,11 +2,13 @@
 #include "support/test.hpp"
 
 #include <hypertune/config/algorithms.hpp>
+#include <hypertune/hosts/host_spec.hpp>
 #include <hypertune/schedule/asha.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -132,6 +134,17 @@ TEST_CASE("what options say of themselves") {
                      "folder; path; ; of the receipt",
                      "walls; word or list; ; to paint",
                  });
+}
+
+TEST_CASE("an option whose initial value stands for none has no default, but is read") {
+  const auto read_host = [](const char* text) { return options_from<HostSpec>(load_yaml_text(text, "h.yaml")); };
+  for (const auto& option : options_of(HostSpec{})) CHECK(option.fallback.empty());
+  const auto host = read_host("{slots: 2, memory: 2KiB, custom: {licence: 1.5}}");
+  CHECK(host.slots == 2);
+  CHECK(host.memory == 2048);
+  CHECK(host.custom == std::map<std::string, double>{{"licence", 1.5}});
+  CHECK_THROWS_WITH(read_host("slots: 0"), "h.yaml:1: 'slots' must be 1 or more, not 0");
+  CHECK_THROWS_WITH(read_host("slot: 1"), ContainsSubstring("unknown key 'slot'"));
 }
 
 TEST_CASE("algorithms in a file: each mistake has its own line, and an old key says its new name") {

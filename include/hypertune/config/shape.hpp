@@ -4,6 +4,7 @@
 
 #include <hypertune/option.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -118,6 +119,12 @@ inline void ignore_keys(Keys& keys, std::initializer_list<const char*> names) {
     keys.push_back(key(name, shape::any(), "known from Ray, and ignored"));
     keys.back().ignored = true;
   }
+}
+
+/// Adds a key to a table, before the key of that name.
+inline void insert_before(Keys& keys, std::string_view name, OptionInfo info) {
+  keys.insert(std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.name == name; }),
+              std::move(info));
 }
 
 /// The keys of several tables, in this order.

@@ -28,19 +28,10 @@ inline std::string ssh_host_name(const Node& node) {
 }
 
 inline HostSpec ssh_host_from_yaml(const Node& node) {
-  HostSpec host;
-  if (!node.is_map()) {
-    host.name = ssh_host_name(node);
-    return host;
-  }
+  if (!node.is_map()) return {.name = ssh_host_name(node)};
   expect(node, host_keys());
-  host.name = ssh_host_name(node["name"]);
-  if (const auto slots = node.find("slots")) host.slots = slots->as<int>();
-  if (const auto cpus = node.find("cpus")) host.cpus = amount(*cpus);
-  if (const auto gpus = node.find("gpus")) host.gpus = amount(*gpus);
-  if (const auto memory = node.find("memory")) host.memory = memory->bytes();
-  if (const auto custom = node.find("custom"))
-    for (const auto& [name, value] : custom->entries()) host.custom[name] = amount(value);
+  HostSpec host{.name = ssh_host_name(node["name"])};
+  take_options(node, host);
   if (const auto labels = node.find("labels")) {
     if (labels->is_map())
       for (const auto& [name, value] : labels->entries()) host.labels[name] = to_string(value.scalar());
@@ -92,7 +83,6 @@ inline void ssh_cluster_from_yaml(const Node& node, SshSpec& ssh) {
     if (const auto given = node.find(key))
       given->fail("'{}' contradicts 'cluster': 'available_node_types' of the cluster's file say what a machine has",
                   given->path());
-  ssh.cluster = cluster.as<std::string>();
   if (ssh.cluster.empty()) cluster.fail("'{}' is empty: name the cluster's YAML file", cluster.path());
 }
 
@@ -105,32 +95,21 @@ inline SshSpec ssh_from_yaml(const Node& node) {
         "executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm, or 'cluster': "
         "CLUSTER.yaml, or HYPERTUNE_HOSTS in the environment");
   if (!node.is_map()) return ssh;
+  take_options(node, ssh);
   if (node.has("cluster"))
     ssh_cluster_from_yaml(node, ssh);
   else if (given)
     ssh_hosts_from_yaml(node["hosts"], ssh);
-  if (const auto grow = node.find("grow")) {
-    if (!node.has("cluster")) grow->fail("'{}' is for 'cluster': give that, too", grow->path());
-    ssh.grow = grow->as<bool>();
-  }
-  if (const auto config = node.find("ssh_config")) ssh.ssh_config = config->as<std::string>();
-  if (const auto identity = node.find("identity_file")) ssh.identity_file = identity->as<std::string>();
-  if (const auto user = node.find("user")) ssh.user = ssh_host_name(*user);
-  if (const auto port = node.find("port")) ssh.port = port->as<int>();
+  if (const auto grow = node.find("grow"); grow && !node.has("cluster"))
+    grow->fail("'{}' is for 'cluster': give that, too", grow->path());
+  if (const auto user = node.find("user")) ssh_host_name(*user);
   if (const auto options = node.find("options")) {
-    if (!options->is_map()) {
+    if (!options->is_map())
       ssh.options = options->texts();
-    } else {
+    else
       for (const auto& [key, value] : options->entries()) ssh.options.push_back(key + "=" + value.as<std::string>());
-    }
   }
-  if (const auto timeout = node.find("connect_timeout")) ssh.connect_timeout = timeout->duration();
-  if (const auto silence = node.find("silence")) ssh.silence = silence->duration();
   if (const auto mounts = node.find("file_mounts")) ssh.file_mounts = file_mounts_from_yaml(*mounts);
-  if (const auto workdir = node.find("workdir")) ssh.workdir = workdir->as<std::string>();
-  if (const auto cache = node.find("cache")) ssh.cache = cache->as<std::string>();
-  if (const auto command = node.find("notice_command")) ssh.notice_command = command->as<std::string>();
-  if (const auto url = node.find("notice_url")) ssh.notice_url = url->as<std::string>();
   if (const auto transfer = node.find("transfer")) ssh.transfer = transfer_from_yaml(*transfer);
   return ssh;
 }

@@ -1,11 +1,22 @@
 // HostSpec: a machine to run trials on.
 #pragma once
 
+#include <hypertune/option.hpp>
+
 #include <cstdint>
 #include <map>
 #include <string>
 
 namespace hypertune::inline v0 {
+
+/// Describes what trials may use of a machine, for HostSpec and executors. `cpus` and `custom` are the meanings of
+/// these two options, which differ.
+void describe_room(auto&& self, auto&& option, const char* cpus, const char* custom) {
+  option("cpus", self.cpus, between(0, 1e9).without_default(), cpus);
+  option("gpus", self.gpus, between(0, 1e9).without_default(), "the same");
+  option("memory", self.memory, at_least(0).in(Bounds::Unit::bytes).without_default(), "the same");
+  option("custom", self.custom, custom);
+}
 
 /// A host and what trials may use of it. Values that are not set are those of the machine.
 struct HostSpec {
@@ -16,6 +27,12 @@ struct HostSpec {
   std::uint64_t memory = 0;  ///< bytes; 0: all of it
   std::map<std::string, double> custom = {};  ///< further resources by name
   std::map<std::string, std::string> labels = {};
+
+  static constexpr const char* type = "host";
+  static void describe(auto& self, auto&& option) {
+    option("slots", self.slots, at_least(1).without_default(), "trials of one cpu at once");
+    describe_room(self, option, "that trials may take", "whatever this host has: `{licence: 2}`");
+  }
   friend bool operator==(const HostSpec&, const HostSpec&) = default;
 };
 

@@ -9,6 +9,7 @@
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/config/sweep_spec.hpp>
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/hosts/host_spec.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
 #include <hypertune/record/mlflow_options.hpp>
@@ -248,11 +249,7 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
     if (!known) refuse_executor(node, executor.type);
     expect(node, executor.type == "ssh" ? ssh_keys() : local_keys());
     if (const auto workers = node.find("workers")) executor.workers = to_string(workers->scalar());
-    if (const auto cpus = node.find("cpus")) executor.cpus = amount(*cpus);
-    if (const auto gpus = node.find("gpus")) executor.gpus = amount(*gpus);
-    if (const auto memory = node.find("memory")) executor.memory = memory->bytes();
-    if (const auto custom = node.find("custom"))
-      for (const auto& [name, value] : custom->entries()) executor.custom[name] = amount(value);
+    describe_room(executor, OptionReader{node}, "", "");
   }
   refuse_simulated(node, executor.type);
   if (executor.type == "ssh") {

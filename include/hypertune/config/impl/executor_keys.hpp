@@ -5,7 +5,9 @@
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/slurm_options.hpp>
+#include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
+#include <hypertune/hosts/host_spec.hpp>
 
 #include <string>
 #include <utility>
@@ -20,15 +22,10 @@ inline OptionInfo executor_type(std::vector<std::string> words, const char* text
 inline Shape worker_count_shape() { return shape::text("^[0-9]+(\\.\\.[0-9]+)?$"); }
 
 HYPERTUNE_YAML_INLINE const Keys& host_keys() {
-  static const Keys keys{
-      required(key("name", shape::text(), "as ssh knows it")),
-      key("slots", shape::whole(at_least(1)), "trials of one cpu at once"),
-      key("cpus", shape::number(between(0, 1e9)), "that trials may take"),
-      key("gpus", shape::number(between(0, 1e9)), "the same"),
-      key("memory", shape::size(), "the same"),
-      key("custom", shape::entries(shape::number(between(0, 1e9))), "whatever this host has: `{licence: 2}`"),
-      key("labels", shape::either({shape::text(), shape::list(shape::text()), shape::entries(shape::scalar())}),
-          "words about it: `[big]`, `{zone: a}`")};
+  static const Keys keys = joined(
+      Keys{required(key("name", shape::text(), "as ssh knows it"))}, options_of(HostSpec{}),
+      Keys{key("labels", shape::either({shape::text(), shape::list(shape::text()), shape::entries(shape::scalar())}),
+               "words about it: `[big]`, `{zone: a}`")});
   return keys;
 }
 HYPERTUNE_YAML_INLINE const Keys& host_source_keys() {
@@ -60,15 +57,19 @@ HYPERTUNE_YAML_INLINE const Keys& transfer_keys() {
   return keys;
 }
 
+inline Keys room_keys(const char* cpus, const char* custom) {
+  Keys keys;
+  describe_room(HostSpec{}, OptionLister{keys}, cpus, custom);
+  return keys;
+}
+
 HYPERTUNE_YAML_INLINE const Keys& local_keys() {
-  static const Keys keys{
-      executor_type({"local", "ssh", "slurm", "kubernetes"}, "this machine, others over ssh, jobs of Slurm, or pods"),
-      key("workers", shape::word({"processes", "threads"}),
-          "whether each trial is looked after by a process of its own or by a thread", "processes"),
-      key("cpus", shape::number(between(0, 1e9)), "that trials may take of it"),
-      key("gpus", shape::number(between(0, 1e9)), "the same"),
-      key("memory", shape::size(), "the same"),
-      key("custom", shape::entries(shape::number(between(0, 1e9))), "what `resources.custom` is taken from")};
+  static const Keys keys =
+      joined(Keys{executor_type({"local", "ssh", "slurm", "kubernetes"},
+                                "this machine, others over ssh, jobs of Slurm, or pods"),
+                  key("workers", shape::word({"processes", "threads"}),
+                      "whether each trial is looked after by a process of its own or by a thread", "processes")},
+             room_keys("that trials may take of it", "what `resources.custom` is taken from"));
   return keys;
 }
 
@@ -77,32 +78,19 @@ HYPERTUNE_YAML_INLINE const Keys& ssh_keys() {
     Shape source = shape::map(host_source_keys());
     source.one_of = {{"file"}, {"command"}};
     const Shape host = shape::either({shape::text(), shape::map(host_keys())});
-    return Keys{
-        executor_type({"ssh"}, "other machines over ssh"),
-        key("hosts", shape::either({shape::word({"slurm"}), shape::filled(shape::list(host)), source}),
-            "where trials run"),
-        key("cluster", shape::text(), "in place of `hosts`: a CLUSTER.yaml whose machines come and go with the queue"),
-        key("grow", shape::boolean(),
-            "with `cluster`: `false` uses the machines that are up, and launches and ends none", "true"),
-        key("ssh_config", shape::text(), "in place of `~/.ssh/config`"),
-        key("identity_file", shape::text(), "a private key"),
-        key("user", shape::text(), "the account on the hosts"),
-        key("port", shape::whole(between(1, 65535)), "of the hosts' SSH servers"),
+    Keys own = options_of(SshSpec{});
+    insert_before(
+        own, "connect_timeout",
         key("options", shape::either({shape::text(), shape::list(shape::text()), shape::entries(shape::text())}),
-            "as of `ssh -o`: `{ServerAliveInterval: 5}`"),
-        key("connect_timeout", shape::duration(at_least(1)), "how long a host may take to answer a login", "10s"),
-        key("silence", shape::duration(between(1, 3600)), "a host counts as lost after so long without a sign of life"),
-        key("file_mounts", file_mounts_shape(), "files that the hosts need: `{train.py: train.py}`, or with more"),
-        key("workdir", shape::text(), "where trials run"),
-        key("cache", shape::text(), "where programs and files are kept by their content"),
-        key("notice_command", shape::text(),
-            "a command on each host that ends when the host is about to be taken away"),
-        key("notice_url", shape::text(), "… or an address that says so (EC2's spot notice)"),
-        key("transfer", shape::map(transfer_keys()), "how checkpoints travel"),
-        key("cpus", shape::number(between(0, 1e9)), "that trials may take of each host"),
-        key("gpus", shape::number(between(0, 1e9)), "the same"),
-        key("memory", shape::size(), "the same"),
-        key("custom", shape::entries(shape::number(between(0, 1e9))), "the same")};
+            "as of `ssh -o`: `{ServerAliveInterval: 5}`"));
+    insert_before(
+        own, "workdir",
+        key("file_mounts", file_mounts_shape(), "files that the hosts need: `{train.py: train.py}`, or with more"));
+    return joined(Keys{executor_type({"ssh"}, "other machines over ssh"),
+                       key("hosts", shape::either({shape::word({"slurm"}), shape::filled(shape::list(host)), source}),
+                           "where trials run")},
+                  own, Keys{key("transfer", shape::map(transfer_keys()), "how checkpoints travel")},
+                  room_keys("that trials may take of each host", "the same"));
   }();
   return keys;
 }
