@@ -4,9 +4,8 @@
 //   image -> conv 3x3, ReLU -> conv 3x3, ReLU -> max-pooling 2x2 -> dense, ReLU -> dense -> softmax
 #pragma once
 
+#include "cuda_convnet/kernels.hpp"
 #include "cuda_convnet/trainer.hpp"
-
-#include <hypertune/train/kernels.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +19,6 @@
 #include <vector>
 
 namespace convnet {
-
-namespace kernels = hypertune::kernels;
 
 /// An array in a backend's memory.
 template <class Backend, class T>

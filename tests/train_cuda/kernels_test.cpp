@@ -1,3 +1,5 @@
+#include "cuda_convnet/kernels.hpp"
+
 #include "cuda_convnet/convnet.hpp"
 #include "cuda_convnet/cpu_backend.hpp"
 #include "cuda_convnet/gemm.hpp"
@@ -5,7 +7,6 @@
 #include "support/test.hpp"
 
 #include <hypertune/train/element.hpp>
-#include <hypertune/train/kernels.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,7 @@
 #include <vector>
 
 namespace ht = hypertune;
-namespace kernels = hypertune::kernels;
+namespace kernels = convnet::kernels;
 
 namespace {
 
