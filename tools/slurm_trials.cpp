@@ -4,7 +4,6 @@
 #include "remote_trials.hpp"
 #include "sweep_file.hpp"
 
-#include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/remote/detail/printed.hpp>

@@ -1,6 +1,5 @@
 #include "trackers.hpp"
 
-#include <hypertune/error.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/mlflow_logger.hpp>
 

@@ -1,7 +1,6 @@
 // Part of hypertune::k8s.
 #include "status.hpp"
 
-#include <hypertune/detail/utf8.hpp>
 #include <hypertune/k8s/request.hpp>
 
 #include <boost/json.hpp>

@@ -69,9 +69,6 @@ void RemoteExecutor::State::wait(Seconds deadline) {
   {
     const std::lock_guard guard(mutex_);
     if (!std::exchange(woken_, true)) detail::asio::post(io_, [this] { drain_queue(); });
-  }
-  {
-    const std::lock_guard guard(mutex_);
     if (!failure_.empty()) fail(Errc::resources, "{}", failure_);
   }
   wakeup_.wait_for(deadline - run_clock());

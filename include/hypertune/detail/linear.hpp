@@ -184,11 +184,6 @@ class Cholesky {
     ++n_;
     return true;
   }
-  /// Removes the last rows, so that `n` are left.
-  void truncate(std::size_t n) {
-    n_ = std::min(n, n_);
-    packed_.resize(n_ * (n_ + 1) / 2);
-  }
 
   double log_determinant() const {  ///< of A
     double sum = 0;

@@ -24,7 +24,6 @@ namespace hypertune::inline v0 {
 template <class Config = Params>
 class Space {
  public:
-  using config_type = Config;
   static constexpr bool dynamic = std::same_as<Config, Params>;
   static_assert(std::default_initializable<Config>,
                 "hypertune: the configuration struct must be default-constructible: parameters that are not in the "

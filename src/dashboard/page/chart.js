@@ -7,7 +7,7 @@ import {narrowed} from './charts/base.js';
 let loading = null;
 
 // The library has a megabyte and is loaded separately, so that the page shows text before it arrives.
-export function library() {
+function library() {
   loading ??= new Promise((resolve, reject) => {
     if (globalThis.echarts) {
       resolve(globalThis.echarts);

@@ -2,7 +2,7 @@
 
 const plain = /^[^\s"<>=!:]+$/;
 
-export function quote(text) {
+function quote(text) {
   return plain.test(text) ? text : `"${text.replace(/\\/g, '\\\\').replace(/"/g, '\\"')}"`;
 }
 

@@ -1,7 +1,7 @@
 // The keyboard: shortcuts, and the overlay that lists them.
 import {h, icon} from './dom.js';
 
-export const shortcuts = [
+const shortcuts = [
   ['Views', [['1 … 6', 'overview, trials, curves, what matters, trade-offs, what happened'], ['7', 'compare experiments'], ['e', 'all experiments']]],
   ['Trials', [['/', 'filter'], ['j  k', 'next and previous trial'], ['Enter', 'open the chosen trial'], ['b', 'choose the best trial'], ['Esc', 'close, choose none']]],
   ['Charts (with the focus on one)', [['+  −', 'zoom in and out'], ['← → ↑ ↓', 'move'], ['0', 'show all'], ['drag', 'zoom into what is marked; Ctrl and wheel as well']]],

@@ -12,7 +12,7 @@ import {keyOf, metricField, parameterField} from './source.js';
 import {keyOfColours, keyOfMarks, keyOfStates, paper, paperTheme} from './paper.js';
 
 // An error that the user can correct. Only its message is printed.
-export class Problem extends Error {
+class Problem extends Error {
   name = 'Problem';
 }
 
