@@ -1,28 +1,12 @@
 """What the tests of the cluster commands share: a folder with a state of its own, and runs of `hypertune` in it."""
-import json
-import os
 import pathlib
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
-import unittest
+import sys
 
-HYPERTUNE = os.environ.get("HYPERTUNE", "hypertune")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from command_case import *  # noqa: E402
+
 HOSTS = ROOT / "tests/support/hosts/testhosts"
 MACHINES = ROOT / "examples/cluster/machines.py"
-
-
-def wait_until(condition, what, seconds=60):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 
 def make_hosts(state, count, at_end):
@@ -35,11 +19,10 @@ def make_hosts(state, count, at_end):
     return up.stdout.split()[-1]
 
 
-class Case(unittest.TestCase):
+class Case(CommandCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hypertune-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.environment = dict(os.environ, HYPERTUNE_STATE=str(self.folder / "state"))
+        super().setUp()
+        self.environment["HYPERTUNE_STATE"] = str(self.folder / "state")
 
     def write(self, name, text, mode=0o644):
         path = self.folder / name
@@ -53,23 +36,6 @@ class Case(unittest.TestCase):
         self.cloud = self.folder / "cloud"
         self.cloud.mkdir()
         make_hosts(self.cloud / "hosts", 1, self.addCleanup)
-
-    def start(self, *arguments, **options):
-        return subprocess.Popen([HYPERTUNE, *map(str, arguments)], cwd=self.folder, env=self.environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-    def finish(self, process, timeout=120):
-        try:
-            return process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            self.fail(f"{process.args} hangs: {process.communicate()}")
-
-    def run_command(self, *arguments, code=0, timeout=120):
-        process = self.start(*arguments)
-        out, err = self.finish(process, timeout)
-        self.assertEqual(process.returncode, code, f"{arguments}\n{out}\n{err}")
-        return out, err
 
     def status(self, file="c.yaml"):
         return json.loads(self.run_command("status", file, "--format", "json")[0])
@@ -92,5 +58,5 @@ class HostsCase(Case):
         subprocess.run([HOSTS, self.state, *map(str, arguments)], check=True, capture_output=True, timeout=60)
 
 
-__all__ = ["Case", "HostsCase", "HOSTS", "HYPERTUNE", "MACHINES", "ROOT", "json", "os", "pathlib", "shutil", "signal", "subprocess",
-           "tempfile", "time", "unittest", "wait_until"]
+__all__ = ["Case", "HostsCase", "HOSTS", "HYPERTUNE", "MACHINES", "ROOT", "fetched", "free_port", "json", "os", "pathlib", "shutil", "signal",
+           "subprocess", "tempfile", "time", "unittest", "wait_until"]

@@ -1,6 +1,5 @@
 """The aws provider against moto, a server that plays EC2, by the real AWS command line."""
 import fcntl
-import socket
 import sys
 import urllib.request
 
@@ -13,7 +12,7 @@ def tools():
     if shutil.which("aws") and shutil.which("moto_server"):
         return os.environ["PATH"]
     venv = os.environ.get("HYPERTUNE_AWS_VENV") or tempfile.mkdtemp(prefix="hypertune-aws-")
-    made = subprocess.run([ROOT / "scripts/aws-venv", venv], capture_output=True, text=True, timeout=280)
+    made = subprocess.run([ROOT / "scripts/python-venv", venv, "python3", "moto[server]==5.1.18", "awscli"], capture_output=True, text=True, timeout=280)
     if made.returncode != 0:
         raise unittest.SkipTest(f"moto and the AWS command line cannot be installed here: {made.stderr[-300:]}")
     return f"{venv}/bin:{os.environ['PATH']}"
@@ -23,9 +22,7 @@ class Moto(Case):
     @classmethod
     def setUpClass(cls):
         cls.path = tools()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            cls.port = probe.getsockname()[1]
+        cls.port = free_port()
         cls.url = f"http://127.0.0.1:{cls.port}"
         cls.server = subprocess.Popen(["moto_server", "-H", "127.0.0.1", "-p", str(cls.port)], env=dict(os.environ, PATH=cls.path),
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)

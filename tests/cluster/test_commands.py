@@ -1,13 +1,6 @@
 """up, exec, rsync, submit and down on real hosts with the local provider."""
-import http.client
-import socket
-import sys
-import urllib.request
-
 from cluster_case import *
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from terminal_case import TerminalCase  # noqa: E402
+from terminal_case import TerminalCase
 
 PROGRAM = r'''#!/bin/sh
 echo "arguments: $*"
@@ -87,23 +80,11 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.assertEqual((self.folder / "one.txt").read_text(), "one")
         self.assertIn("no file or folder", self.run_command("rsync-down", "c.yaml", "~/nowhere", "x", code=2)[1])
 
-    def free_port(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
-
     def listening(self, port):
         """Addresses of this machine at which somebody listens on a port."""
         lines = pathlib.Path("/proc/net/tcp").read_text().splitlines() + pathlib.Path("/proc/net/tcp6").read_text().splitlines()
         fields = [line.split() for line in lines]
         return {line[1].split(":")[0] for line in fields if line[3] == "0A" and line[1].endswith(f":{port:04X}")}
-
-    def fetched(self, port):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
-                return answer.read().decode()
-        except (OSError, http.client.HTTPException):
-            return ""
 
     # Says its host's name to whoever asks on a port of the host's own loopback.
     SERVER = ("import http.server, os, sys\nclass H(http.server.BaseHTTPRequestHandler):\n def do_GET(s):\n"
@@ -113,14 +94,14 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
     def test_attach_exec_and_forward_at_a_terminal(self):
         self.write("data/serve.py", self.SERVER)
         self.run_command("up", "c.yaml", "-y")
-        port = self.free_port()
+        port = free_port()
         process, terminal = self.at_a_terminal(HYPERTUNE, "attach", "c.yaml", "-p", f"{port}:8123")
         os.write(terminal, b"stty -echo; echo it is $((40 + 2)) on $(hostname), $(stty size), $(tty)\n")
         self.assertIn("it is 42 on host1, 33 101, /dev/pts/", self.read_until(terminal, "/dev/pts/"))
         self.assertEqual(self.listening(port), {"0100007F"})  # loopback alone
         os.write(terminal, f"python3 {self.name}-data/serve.py 8123 2>/dev/null & echo begun $((1 + 1))\n".encode())
         self.read_until(terminal, "begun 2")
-        wait_until(lambda: self.fetched(port) == "host1", "the server through attach")
+        wait_until(lambda: fetched(port) == "host1", "the server through attach")
         os.write(terminal, b"PS1='sto''pped> '; sleep 1000\n")
         wait_until(lambda: self.ssh("host1", "pgrep -fx 'sleep 1000'"), "a program in the foreground")
         os.write(terminal, b"\x03")  # Ctrl-C is the shell's
@@ -141,7 +122,7 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
         self.assertIn("no worker number 2", self.run_command("attach", "c.yaml", "--worker", "2", code=2)[1])
         # exec with a port; then forward, whose ssh must not outlive it.
         process = self.start("exec", "c.yaml", "-p", f"{port}:8124", f"exec python3 {self.name}-data/serve.py 8124")
-        wait_until(lambda: self.fetched(port) == "host1", "the server through exec")
+        wait_until(lambda: fetched(port) == "host1", "the server through exec")
         busy = self.run_command("forward", "c.yaml", f"{port}:8123", code=255)[1]
         self.assertIn(str(port), busy)  # the port is taken: no forward that does nothing
         process.send_signal(signal.SIGTERM)
@@ -151,7 +132,7 @@ worker_setup_commands: ["echo w >>~/{self.name}-phases"]
             self.ssh(f"host{worker + 2}", f"nohup python3 {self.name}-data/serve.py 8125 </dev/null >/dev/null 2>&1 &")
             process = self.start("forward", "c.yaml", f"{port}:8125", "--worker", str(worker))
             self.assertIn(f"http://127.0.0.1:{port} is port 8125 of host{worker + 2}", process.stdout.readline())
-            wait_until(lambda: self.fetched(port) == f"host{worker + 2}", "the server through forward")
+            wait_until(lambda: fetched(port) == f"host{worker + 2}", "the server through forward")
             self.assertEqual(self.listening(port), {"0100007F"})
             process.send_signal(ending)
             self.finish(process)

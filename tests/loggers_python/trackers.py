@@ -13,6 +13,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from command_case import free_port, wait_until  # noqa: E402
+
 TRAINER = r'''
 import json, os, pathlib, time
 params = json.loads(os.environ["HYPERTUNE_PARAMS"])
@@ -41,15 +44,6 @@ def run(*arguments, code=0):
     done = subprocess.run([sys.argv[2], *arguments], capture_output=True, text=True, timeout=120)
     assert done.returncode == code, (arguments, done)
     return done.stdout, done.stderr
-
-
-def wait_until(condition, what, seconds=90):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if value := condition():
-            return value
-        time.sleep(0.05)
-    raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 
 def prometheus(folder):
@@ -95,9 +89,7 @@ class Server:
     """A real `mlflow server` on a port of its own."""
 
     def __init__(self, folder):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.folder, self.process = pathlib.Path(folder), None
         self.uri = f"http://127.0.0.1:{self.port}"
 

@@ -5,8 +5,7 @@ import urllib.request
 
 from support import *
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-TESTK8S = REPOSITORY / "tests/support/k8s/testk8s"
+TESTK8S = ROOT / "tests/support/k8s/testk8s"
 IMAGE = "hypertune.test/hypertune:1"
 
 
@@ -32,7 +31,7 @@ class KubernetesCase(Case):
         tar = pathlib.Path(cls.place.name) / "image.tar"
         for words in (("image", tar, IMAGE, f"{busybox}:/bin/busybox", f"{program}:/usr/bin/hypertune",
                        *[f"/bin/busybox@/bin/{name}" for name in names if name != "busybox"], "--", "/bin/sh"),
-                      ("load", tar), ("apply", REPOSITORY / "deploy/kubernetes/driver.yaml")):
+                      ("load", tar), ("apply", ROOT / "deploy/kubernetes/driver.yaml")):
             done = cls.kubernetes(*words)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr)
@@ -59,4 +58,4 @@ class KubernetesCase(Case):
         self.ask(f"api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds={grace}", "DELETE")
 
 
-__all__ = ["IMAGE", "KubernetesCase", "REPOSITORY", "TESTK8S", "ssl"]
+__all__ = ["IMAGE", "KubernetesCase", "TESTK8S", "ssl"]

@@ -1,15 +1,9 @@
 """What the tests of the command share: a folder, a trainer, and runs of `hypertune` in it."""
-import json
-import os
 import pathlib
-import shutil
-import signal
-import subprocess
-import tempfile
-import time
-import unittest
+import sys
 
-HYPERTUNE = os.environ.get("HYPERTUNE", "hypertune")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from command_case import *  # noqa: E402
 
 # A trainer with checkpoints: its accuracy rises with the steps towards a value that depends on its parameters. Each step
 # is appended to steps.log, so that a test can count how often it ran.
@@ -57,46 +51,49 @@ concurrency: 2
 output: runs/digits
 """
 
+# A trainer and its sweep for workers elsewhere; the trainer says where it is.
+AWAY_TRAINER = r'''
+import json, os, sys, time
+trial, rate = int(os.environ["HYPERTUNE_TRIAL"]), float(sys.argv[1])
+print("on", os.uname().nodename, "in", os.getcwd(), flush=True)
+print("threads", os.environ.get("OMP_NUM_THREADS"), "gpus", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
+restore, done = os.environ.get("HYPERTUNE_RESTORE"), 0
+if restore:
+    done = int(open(os.path.join(restore, "done")).read())
+for step in range(done, int(os.environ.get("STEPS", "4"))):
+    time.sleep(float(os.environ.get("PAUSE", "0")))
+    folder = os.path.join(os.environ["HYPERTUNE_CHECKPOINT"], f"step-{step}")
+    os.makedirs(folder)
+    open(os.path.join(folder, "done"), "w").write(str(step + 1))
+    print(json.dumps({"step": step, "loss": (rate - 0.3) ** 2 + 1 / (step + 1), "checkpoint": f"step-{step}"}), flush=True)
+'''
+AWAY_SWEEP = """\
+name: away
+trial:
+  command: [python3, train.py, "{{rate}}"]
+  environment: {{STEPS: "{steps}", PAUSE: "{pause}"}}
+space: {{rate: {{uniform: [0, 1]}}}}
+metric: loss
+mode: min
+samples: {samples}
+seed: 1
+failures: {{max: {failures}}}
+executor: {executor}
+output: runs/away
+"""
+
 # For the end of a sweep: its commands are started by threads of the driver.
 THREADS = "executor: {type: local, workers: threads}\n"
 
 
-def wait_until(condition, what, seconds=30):
-    """Polls a condition of another process; a bound, not a delay."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    raise AssertionError(f"waited {seconds} s in vain for {what}")
-
-
-class Case(unittest.TestCase):
+class Case(CommandCase):
     def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="hypertune-test-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        super().setUp()
         (self.folder / "train.py").write_text(TRAINER)
-        self.environment = dict(os.environ)
 
     def write(self, text, name="sweep.yaml"):
         (self.folder / name).write_text(text)
         return name
-
-    def start(self, *arguments, **options):
-        return subprocess.Popen([HYPERTUNE, *arguments], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-    def run_command(self, *arguments, code=0, timeout=120):
-        process = self.start(*arguments)
-        try:
-            out, err = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            out, err = process.communicate()
-            self.fail(f"{arguments} hangs\n{out}\n{err}")
-        self.assertEqual(process.returncode, code, f"{arguments}\n{out}\n{err}")
-        return out, err
 
     def results(self, directory="runs/digits", history=False):
         out, _ = self.run_command("results", directory, "--format", "json", *(["--history"] if history else []))
@@ -127,4 +124,5 @@ class Case(unittest.TestCase):
             self.assertEqual(steps, sorted(set(steps)), f"trial {trial['trial']}")
 
 
-__all__ = ["Case", "HYPERTUNE", "SWEEP", "THREADS", "TRAINER", "json", "os", "pathlib", "shutil", "signal", "subprocess", "time", "unittest", "wait_until"]
+__all__ = ["AWAY_SWEEP", "AWAY_TRAINER", "Case", "HYPERTUNE", "ROOT", "SWEEP", "THREADS", "TRAINER", "fetched", "free_port", "json", "os",
+           "pathlib", "shutil", "signal", "subprocess", "time", "unittest", "wait_until"]

@@ -1,19 +1,13 @@
 """Clusters whose machines are pods: every command of the launcher, on a real Kubernetes."""
 import fcntl
-import http.client
 import random
-import socket
 import struct
-import sys
 import termios
 import urllib.error
-import urllib.request
 
 from kubernetes_case import *
 from support import *
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-from terminal_case import TerminalCase  # noqa: E402
+from terminal_case import TerminalCase
 
 CLUSTER = """\
 cluster_name: {name}
@@ -142,13 +136,6 @@ class Pods(TerminalCase, KubernetesCase):
         self.assertEqual(self.status()["machines"], [])
         self.assertIn("is not up", self.run_command("exec", "c.yaml", "true", code=2)[1])
 
-    def fetched(self, port):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
-                return answer.read().decode()
-        except (OSError, http.client.HTTPException):
-            return ""
-
     def test_terminals_and_ports(self):
         self.cluster(workers=1)
         self.run_command("up", "c.yaml", "-y")
@@ -173,18 +160,16 @@ class Pods(TerminalCase, KubernetesCase):
         # A port of the pod's own loopback.
         serve = "mkdir -p ~/www && hostname >~/www/index.html && cd ~/www && {} httpd -f -p 127.0.0.1:8123"
         self.exec(serve.format("setsid") + " </dev/null >/dev/null 2>&1 &")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         process = self.start("forward", "c.yaml", f"{port}:8123")
         self.addCleanup(process.kill)
-        wait_until(lambda: self.fetched(port).strip() == head, "the server through forward")
+        wait_until(lambda: fetched(port).strip() == head, "the server through forward")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
-        self.assertEqual((process.returncode, self.fetched(port)), (0, ""))
+        self.assertEqual((process.returncode, fetched(port)), (0, ""))
         process = self.start("exec", "c.yaml", "-p", f"{port}:8123", "sleep 1000")
         self.addCleanup(process.kill)
-        wait_until(lambda: self.fetched(port).strip() == head, "the server through exec")
+        wait_until(lambda: fetched(port).strip() == head, "the server through exec")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 130)

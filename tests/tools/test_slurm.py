@@ -1,44 +1,13 @@
 """Sweeps on Slurm: workers as jobs, within an allocation, and the driver as a batch job that goes on where it was."""
 from support import *
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-TESTSLURM = REPOSITORY / "tests/support/slurm/testslurm"
-
-TRAINER = r'''
-import json, os, sys, time
-trial, rate = int(os.environ["HYPERTUNE_TRIAL"]), float(sys.argv[1])
-print("threads", os.environ.get("OMP_NUM_THREADS"), "gpus", os.environ.get("CUDA_VISIBLE_DEVICES"), flush=True)
-restore, done = os.environ.get("HYPERTUNE_RESTORE"), 0
-if restore:
-    done = int(open(os.path.join(restore, "done")).read())
-for step in range(done, int(os.environ.get("STEPS", "4"))):
-    time.sleep(float(os.environ.get("PAUSE", "0")))
-    folder = os.path.join(os.environ["HYPERTUNE_CHECKPOINT"], f"step-{step}")
-    os.makedirs(folder)
-    open(os.path.join(folder, "done"), "w").write(str(step + 1))
-    print(json.dumps({"step": step, "loss": (rate - 0.3) ** 2 + 1 / (step + 1), "checkpoint": f"step-{step}"}), flush=True)
-'''
-
-SWEEP = """\
-name: away
-trial:
-  command: [python3, train.py, "{{rate}}"]
-  environment: {{STEPS: "{steps}", PAUSE: "{pause}"}}
-space: {{rate: {{uniform: [0, 1]}}}}
-metric: loss
-mode: min
-samples: {samples}
-seed: 1
-failures: {{max: 0}}
-executor: {executor}
-output: runs/away
-"""
+TESTSLURM = ROOT / "tests/support/slurm/testslurm"
 
 
 class Slurm(Case):
     def setUp(self):
         super().setUp()
-        (self.folder / "train.py").write_text(TRAINER)
+        (self.folder / "train.py").write_text(AWAY_TRAINER)
         self.state = self.folder / "slurm"
         self.addCleanup(lambda: self.slurm("down"))
         done = self.slurm("up", 2, "--cpus", 2, "--owner", os.getpid())
@@ -61,7 +30,7 @@ class Slurm(Case):
         return self.call("squeue", "-h", "-o", "%j %T").splitlines()
 
     def sweep(self, executor, samples=4, steps=4, pause=0):
-        return self.write(SWEEP.format(executor=executor, samples=samples, steps=steps, pause=pause))
+        return self.write(AWAY_SWEEP.format(executor=executor, failures=0, samples=samples, steps=steps, pause=pause))
 
     def check_whole(self, trials, steps, lost=0):
         """`lost`: attempts that may have ended with their worker."""

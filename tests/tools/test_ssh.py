@@ -1,48 +1,13 @@
 """Sweeps over ssh: real hosts, each with its own network, processes and home, that are listed, lost and replaced."""
 from support import *
 
-REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-TESTHOSTS = REPOSITORY / "tests/support/hosts/testhosts"
-
-TRAINER = r'''
-import json, os, sys, time
-trial, rate = int(os.environ["HYPERTUNE_TRIAL"]), float(sys.argv[1])
-print("on", os.uname().nodename, "in", os.getcwd(), flush=True)
-restore, done = os.environ.get("HYPERTUNE_RESTORE"), 0
-if restore:
-    done = int(open(os.path.join(restore, "done")).read())
-for step in range(done, int(os.environ.get("STEPS", "4"))):
-    time.sleep(float(os.environ.get("PAUSE", "0")))
-    folder = os.path.join(os.environ["HYPERTUNE_CHECKPOINT"], f"step-{step}")
-    os.makedirs(folder)
-    open(os.path.join(folder, "done"), "w").write(str(step + 1))
-    print(json.dumps({"step": step, "loss": (rate - 0.3) ** 2 + 1 / (step + 1), "checkpoint": f"step-{step}"}), flush=True)
-'''
-
-SWEEP = """\
-name: away
-trial:
-  command: [python3, train.py, "{{rate}}"]
-  environment: {{STEPS: "{steps}", PAUSE: "{pause}"}}
-space: {{rate: {{uniform: [0, 1]}}}}
-metric: loss
-mode: min
-samples: {samples}
-seed: 1
-failures: {{max: 3}}
-executor:
-  type: ssh
-  hosts: {hosts}
-  ssh_config: {config}
-  file_mounts: {{train.py: train.py}}
-output: runs/away
-"""
+TESTHOSTS = ROOT / "tests/support/hosts/testhosts"
 
 
 class Hosts(Case):
     def setUp(self):
         super().setUp()
-        (self.folder / "train.py").write_text(TRAINER)
+        (self.folder / "train.py").write_text(AWAY_TRAINER)
         self.state = self.folder / "hosts"
 
     def hosts(self, *words, code=0):
@@ -57,7 +22,12 @@ class Hosts(Case):
         self.hosts("up", count, "--owner", os.getpid(), *line)
 
     def sweep(self, hosts="[host1, host2]", samples=8, steps=4, pause=0, more=""):
-        text = SWEEP.format(hosts=hosts, config=self.state / "ssh_config", samples=samples, steps=steps, pause=pause)
+        executor = f"""
+  type: ssh
+  hosts: {hosts}
+  ssh_config: {self.state}/ssh_config
+  file_mounts: {{train.py: train.py}}"""
+        text = AWAY_SWEEP.format(executor=executor, failures=3, samples=samples, steps=steps, pause=pause)
         return self.write(text + more)
 
     def on_host(self, host, text):

@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "support"))
+from command_case import HYPERTUNE, wait_until  # noqa: E402
+
 PAGE = HERE.parents[2] / "src" / "dashboard" / "page"
-HYPERTUNE = os.environ.get("HYPERTUNE", "hypertune")
 
 
 def skip_reason():
@@ -28,17 +29,6 @@ def skip_reason():
     except ImportError:
         return "no Python environment with selenium"
     return None
-
-
-def wait_until(condition, what, seconds=30):
-    """Polls a condition of another process; a bound, not a delay."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError(f"waited {seconds} s in vain for {what}")
 
 
 class Browser:
