@@ -1,13 +1,17 @@
-// How fast the Journal is: ./test_record "[.benchmark]" (in a release build).
-#include "record_support.hpp"
+// How fast the Journal is: build/benchmarks/benchmark_journal (Release).
+#include "record/record_support.hpp"
 #include "support/test.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
+#include <cstdint>
 #include <ctime>
+#include <utility>
 
 namespace ht = hypertune;
 
-TEST_CASE("sustained reports per second", "[.benchmark]") {
+TEST_CASE("sustained reports per second") {
   const auto wall = [] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   };
