@@ -25,8 +25,8 @@ using ht::test::place_of;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+/// A timeout in seconds, longer than a test may take: what does not end before it fails as a test that hangs.
+constexpr double beyond_the_test = 3600;
 
 /// Ranks of one process, by a way to connect them.
 using Connect = std::function<ht::Communicator(int rank, int size, ht::Rendezvous&, double timeout)>;
@@ -126,8 +126,7 @@ TEST_CASE("A rank that leaves is named, and not for what it still took part in")
 TEST_CASE("abort() ends what waits, on all ranks, and what follows") {
   for (const auto& carrier : carriers()) {
     CAPTURE(carrier.name);
-    const auto begin = Clock::now();
-    const auto outcomes = run(carrier, 3, 60, [&](int rank, ht::Communicator& communicator) {
+    const auto outcomes = run(carrier, 3, beyond_the_test, [&](int rank, ht::Communicator& communicator) {
       communicator.barrier();
       if (rank == 2) {
         // Rank 2 is in no collective: only this ends those of the others.
@@ -142,7 +141,6 @@ TEST_CASE("abort() ends what waits, on all ranks, and what follows") {
       } catch (const ht::GroupError&) { communicator.barrier(); }
     });
     CHECK(outcomes == std::vector<std::string>(3, "changed : a worker comes"));
-    CHECK(since(begin) < 20);
   }
 }
 
@@ -223,14 +221,13 @@ TEST_CASE("A rank that is killed is named by all others at once") {
   for (const int victim : {0, 2}) {
     CAPTURE(victim);
     ht::test::Processes processes(4, [&](int rank, ht::Rendezvous& rendezvous, const auto& say) {
-      auto communicator = ht::connect_gloo(place_of(rank, 4), rendezvous, {.timeout = 60});
+      auto communicator = ht::connect_gloo(place_of(rank, 4), rendezvous, {.timeout = beyond_the_test});
       std::vector<float> values(2'000'000);
       communicator.all_reduce(std::span(values));
       say("works");
       for (;;) communicator.all_reduce(std::span(values));
     });
     for (int rank = 0; rank < 4; ++rank) CHECK(processes.hear(rank) == "works");
-    const auto begin = Clock::now();
     processes.kill(victim, SIGKILL);
     for (int rank = 0; rank < 4; ++rank) {
       if (rank == victim) continue;
@@ -238,7 +235,6 @@ TEST_CASE("A rank that is killed is named by all others at once") {
       CAPTURE(rank, outcome);
       CHECK(starts_with(outcome, "lost " + std::to_string(victim) + ": rank"));
     }
-    CHECK(since(begin) < 10);  // and not the timeout
   }
 }
 

@@ -4,7 +4,6 @@
 #include <hypertune/train/cuda_check.cuh>
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -14,16 +13,6 @@
 
 using namespace ranks;
 using Kind = ht::GroupError::Kind;
-
-namespace {
-
-double seconds_of(const std::function<void()>& work) {
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-}  // namespace
 
 TEST_CASE("NCCL: a rank that never connects is named") {
   const Watch watch;
@@ -93,18 +82,14 @@ TEST_CASE("NCCL: connecting ends when the generation does") {
   stand_in::set_faults(0, {.init_in_progress = true});
   stand_in::set_faults(1, {.init_in_progress = true});
   MemoryRendezvous rendezvous;
-  std::vector<std::exception_ptr> thrown;
-  const double seconds = seconds_of([&] {
-    thrown = in_threads(3, [&](int rank) {
-      if (rank == 2)
-        rendezvous.end(generation_over());
-      else
-        ht::connect_nccl(place(rank, 2), rendezvous, {.timeout = 60});
-    });
+  const auto thrown = in_threads(3, [&](int rank) {
+    if (rank == 2)
+      rendezvous.end(generation_over());
+    else
+      ht::connect_nccl(place(rank, 2), rendezvous, {.timeout = 3600});  // longer than the test may take
   });
   CHECK(group_error(thrown[0]).kind() == Kind::changed);
   CHECK(group_error(thrown[1]).kind() == Kind::changed);
-  CHECK(seconds < 30);
 }
 
 TEST_CASE("NCCL: a rank that does not come to a collective is named by the others") {
