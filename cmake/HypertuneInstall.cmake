@@ -13,43 +13,33 @@ list(TRANSFORM HYPERTUNE_CONFORMANCE PREPEND ${PROJECT_SOURCE_DIR}/tests/support
 list(TRANSFORM conformance APPEND .hpp)
 install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/conformance COMPONENT development)
 
-set(libraries hypertune hypertune_compiled hypertune_local hypertune_conformance hypertune_boost_json hypertune_remote
-  hypertune_ssh hypertune_slurm hypertune_train hypertune_mlflow hypertune_import)
-if(TARGET hypertune_transfer)   # if it exists, hypertune_remote needs it
-  list(APPEND libraries hypertune_transfer)
-  set_target_properties(hypertune_transfer PROPERTIES EXCLUDE_FROM_ALL OFF)
-  set(HYPERTUNE_HAS_TRANSFER ON)
-endif()
-if(TARGET hypertune_dashboard)
-  list(APPEND libraries hypertune_dashboard)
-  set_target_properties(hypertune_dashboard PROPERTIES EXCLUDE_FROM_ALL OFF)
-endif()
-if(TARGET hypertune_arrow)
-  list(APPEND libraries hypertune_arrow)
-  set_target_properties(hypertune_arrow PROPERTIES EXCLUDE_FROM_ALL OFF)
-endif()
-set_target_properties(hypertune_compiled hypertune_boost_json hypertune_remote hypertune_ssh hypertune_slurm hypertune_train hypertune_mlflow hypertune_import PROPERTIES EXCLUDE_FROM_ALL OFF)
-install(TARGETS ${libraries} EXPORT hypertune
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-install(EXPORT hypertune NAMESPACE hypertune:: FILE hypertuneTargets.cmake DESTINATION ${package_dir}
-  COMPONENT development)
-if(TARGET hypertune_yaml)   # a separate file, so that a consumer without yaml-cpp still gets the other targets
-  set(yaml_libraries hypertune_yaml_compiled hypertune_machines hypertune_cluster)
-  if(TARGET hypertune_k8s)
-    list(APPEND yaml_libraries hypertune_k8s)
+# The components of find_package(hypertune), where they are built. Those that need yaml-cpp, or a CUDA toolkit, are exported to
+# files of their own, so that a consumer without it still gets the others.
+set(HYPERTUNE_COMPONENTS compiled local conformance boost_json train arrow import mlflow dashboard remote ssh slurm transfer
+  yaml yaml_compiled machines cluster k8s train_cuda)
+set(exports hypertune)
+install(TARGETS hypertune EXPORT hypertune)
+foreach(component IN LISTS HYPERTUNE_COMPONENTS)
+  if(TARGET hypertune_${component})
+    set(export hypertune)
+    if(component MATCHES "^(yaml|yaml_compiled|machines|cluster|k8s)$")
+      set(export hypertuneYaml)
+    elseif(component STREQUAL "train_cuda")
+      set(export hypertuneCuda)
+    endif()
+    list(APPEND exports ${export})
+    set_target_properties(hypertune_${component} PROPERTIES EXCLUDE_FROM_ALL OFF)
+    install(TARGETS hypertune_${component} EXPORT ${export}
+      ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   endif()
-  set_target_properties(${yaml_libraries} PROPERTIES EXCLUDE_FROM_ALL OFF)
-  install(TARGETS hypertune_yaml ${yaml_libraries} EXPORT hypertune_yaml
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  install(EXPORT hypertune_yaml NAMESPACE hypertune:: FILE hypertuneYamlTargets.cmake DESTINATION ${package_dir}
+endforeach()
+list(REMOVE_DUPLICATES exports)
+foreach(export IN LISTS exports)
+  install(EXPORT ${export} NAMESPACE hypertune:: FILE ${export}Targets.cmake DESTINATION ${package_dir}
     COMPONENT development)
-endif()
-
-if(TARGET hypertune_train_cuda)   # a separate file for the same reason: consumers without a CUDA toolkit
-  set_target_properties(hypertune_train_cuda PROPERTIES EXCLUDE_FROM_ALL OFF)
-  install(TARGETS hypertune_train_cuda EXPORT hypertune_cuda ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  install(EXPORT hypertune_cuda NAMESPACE hypertune:: FILE hypertuneCudaTargets.cmake DESTINATION ${package_dir}
-    COMPONENT development)
+endforeach()
+if(TARGET hypertune_transfer)   # if it exists, hypertune_remote needs it
+  set(HYPERTUNE_HAS_TRANSFER ON)
 endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
