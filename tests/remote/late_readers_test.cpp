@@ -70,13 +70,9 @@ std::shared_ptr<const Program> program_of(const Script& script) {
 /// Trial 0 saves once; trial 1 takes that over and starts. Then trial 0 saves again and again, to its end, and only
 /// then trial 1 reads.
 void take_over_late(ScriptedTuner& tuner, const Script& script) {
-  std::vector<CheckpointInfo> taken;
-  tuner.before_launch = [&](ScriptedTrial& t) {
-    if (t.id == 1) t.sealed = taken;
-  };
   tuner.add({.steps = Script::steps});
   tuner.run([&] { return tuner[0].sealed.size() == 1; });
-  taken = tuner[0].sealed;
+  tuner.inherited = tuner[0].sealed;
   tuner.add({.steps = Script::steps});
   tuner.run([&] { return !tuner[1].starts.empty(); });
   script.let_begun_go();

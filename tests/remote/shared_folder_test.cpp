@@ -101,17 +101,13 @@ TEST_CASE("checkpoints in a shared folder are written once, and nothing of them 
   const auto ssh = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps <= 3}; };
-  std::vector<CheckpointInfo> taken;
-  tuner.before_launch = [&](ScriptedTrial& t) {
-    if (t.id == 1) t.sealed = taken;
-  };
   Plan plan{.steps = 1000};
   plan.linger_at = 4;
   tuner.add(plan);
   tuner.run([&] { return tuner[0].reports.size() == 4 && tuner[0].sealed.size() == 3; });
   for (const auto& info : tuner[0].sealed) CHECK_NOTHROW(tuner.store().open(info));
   // Another host goes on from where the first one is.
-  taken = tuner[0].sealed;
+  tuner.inherited = tuner[0].sealed;
   tuner.add({.steps = 5});
   tuner.run([&] { return tuner[1].finished == 1; });
   CHECK(tuner[1].starts == std::vector<int>{3});

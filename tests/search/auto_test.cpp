@@ -35,6 +35,28 @@ SearchSpace numbers(int dimensions) {
   return Space<>(std::move(dims)).search_space();
 }
 
+/// Auto, and by themselves the two searchers that it chooses between; all are told the same.
+struct AutoAndParts {
+  Auto searcher;
+  GaussianProcess gp;
+  Tpe tpe;
+  AutoAndParts(const SearchSpace& space, const SearchContext& goal) {
+    searcher.prepare(space, goal);
+    gp.prepare(space, goal);
+    tpe.prepare(space, goal);
+  }
+  void tell(const Observation& o) {
+    searcher.observe(o);
+    gp.observe(o);
+    tpe.observe(o);
+  }
+};
+
+Point suggested(auto& by, TrialId trial) {
+  Rng rng = derived_rng(9, {static_cast<std::uint64_t>(trial)});
+  return by.suggest({.trial = trial, .rng = rng}).point;
+}
+
 }  // namespace
 
 TEST_CASE("Auto chooses by dimensions, types, budget and objectives") {
@@ -53,39 +75,25 @@ TEST_CASE("Auto gives every other trial to TPE while its model brings nothing ne
   const SearchSpace space = numbers(3);
   const SearchContext goal{.samples = 100, .seed = 4};
   for (const bool falls : {false, true}) {
-    Auto searcher;
-    GaussianProcess gp;
-    Tpe tpe;
-    searcher.prepare(space, goal);
-    gp.prepare(space, goal);
-    tpe.prepare(space, goal);
-    const auto tell = [&](const Observation& o) {
-      searcher.observe(o);
-      gp.observe(o);
-      tpe.observe(o);
-    };
-    const auto suggested = [](auto& by, TrialId trial) {
-      Rng rng = derived_rng(9, {static_cast<std::uint64_t>(trial)});
-      return by.suggest({.trial = trial, .rng = rng}).point;
-    };
+    AutoAndParts all(space, goal);
     Rng rng(1);
     for (TrialId trial = 0; trial < 32; ++trial) {
       const Point point = space.sample(rng);
       const double loss[] = {falls ? 100.0 - static_cast<double>(trial) : trial == 0 ? 0.0 : 1 + point[0]};
       if (trial >= 30) {  // no trial was better than the first one
         INFO("trial " << trial << (falls ? ", falling" : ", settled"));
-        CHECK(gp.stagnant() == !falls);
-        const Point own = suggested(searcher, trial);
-        CHECK((own == suggested(gp, trial)) == (falls || trial % 2 == 0));
-        CHECK((own == suggested(tpe, trial)) == (!falls && trial % 2 == 1));
+        CHECK(all.gp.stagnant() == !falls);
+        const Point own = suggested(all.searcher, trial);
+        CHECK((own == suggested(all.gp, trial)) == (falls || trial % 2 == 0));
+        CHECK((own == suggested(all.tpe, trial)) == (!falls && trial % 2 == 1));
       }
-      tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
-      tell({.kind = Observation::Kind::ended,
-            .trial = trial,
-            .point = point,
-            .steps = 1,
-            .losses = loss,
-            .state = TrialState::completed});
+      all.tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
+      all.tell({.kind = Observation::Kind::ended,
+                .trial = trial,
+                .point = point,
+                .steps = 1,
+                .losses = loss,
+                .state = TrialState::completed});
     }
   }
 }
@@ -94,46 +102,32 @@ TEST_CASE("Auto gives every other trial to TPE where most trials are cut short, 
   const SearchSpace space = numbers(3);
   const SearchContext goal{.samples = 100, .parallelism = 2, .seed = 4};
   for (const bool stops : {false, true}) {
-    Auto searcher;
-    GaussianProcess gp;
-    Tpe tpe;
-    searcher.prepare(space, goal);
-    gp.prepare(space, goal);
-    tpe.prepare(space, goal);
-    const auto tell = [&](const Observation& o) {
-      searcher.observe(o);
-      gp.observe(o);
-      tpe.observe(o);
-    };
-    const auto suggested = [](auto& by, TrialId trial) {
-      Rng rng = derived_rng(9, {static_cast<std::uint64_t>(trial)});
-      return by.suggest({.trial = trial, .rng = rng}).point;
-    };
+    AutoAndParts all(space, goal);
     Rng rng(1);
     for (TrialId trial = 0; trial < 20; ++trial) {
       const Point point = space.sample(rng);
       if (trial > 12) {
         INFO("trial " << trial << (stops ? ", most were stopped" : ", few were stopped"));
-        const Point own = suggested(searcher, trial);
-        CHECK((own == suggested(tpe, trial)) == (stops && trial % 2 == 1));
-        CHECK((own == suggested(gp, trial)) == (!stops || trial % 2 == 0));
+        const Point own = suggested(all.searcher, trial);
+        CHECK((own == suggested(all.tpe, trial)) == (stops && trial % 2 == 1));
+        CHECK((own == suggested(all.gp, trial)) == (!stops || trial % 2 == 0));
       }
       const bool stopped = stops == (trial % 4 != 0);
       const double loss[] = {100.0 - static_cast<double>(trial)};
-      tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
+      all.tell({.kind = Observation::Kind::started, .trial = trial, .point = point});
       for (int steps = 1; steps <= (stopped ? 3 : 27); ++steps)
-        tell({.kind = Observation::Kind::report,
-              .trial = trial,
-              .point = point,
-              .steps = steps,
-              .losses = loss,
-              .state = TrialState::running});
-      tell({.kind = Observation::Kind::ended,
-            .trial = trial,
-            .point = point,
-            .steps = stopped ? 3 : 27,
-            .losses = loss,
-            .state = stopped ? TrialState::stopped : TrialState::completed});
+        all.tell({.kind = Observation::Kind::report,
+                  .trial = trial,
+                  .point = point,
+                  .steps = steps,
+                  .losses = loss,
+                  .state = TrialState::running});
+      all.tell({.kind = Observation::Kind::ended,
+                .trial = trial,
+                .point = point,
+                .steps = stopped ? 3 : 27,
+                .losses = loss,
+                .state = stopped ? TrialState::stopped : TrialState::completed});
     }
   }
 }

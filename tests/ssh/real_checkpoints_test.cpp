@@ -121,15 +121,11 @@ TEST_CASE("real hosts give checkpoints to each other where they are told to, and
   const auto remote = executor.get();
   ScriptedTuner tuner(executor, planned_program(Form::object));
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps == 2}; };
-  std::vector<CheckpointInfo> taken;
-  tuner.before_launch = [&](ScriptedTrial& t) {
-    if (t.id == 1) t.sealed = taken;
-  };
   Plan plan{.steps = 1000};
   plan.linger_at = 3;
   tuner.add(plan);
   tuner.run([&] { return tuner[0].reports.size() == 3 && !tuner[0].sealed.empty(); });
-  taken = tuner[0].sealed;
+  tuner.inherited = tuner[0].sealed;
   CHECK(listening(*hosts, 1) == before + (direct ? 1 : 0));
   CHECK_FALSE(shows_a_secret(*hosts, 1));
   tuner.add({.steps = 5});
@@ -166,15 +162,11 @@ TEST_CASE("real hosts that share a disk with the driver copy nothing, unless it 
   ScriptedTuner tuner(executor, planned_program(Form::object));
   const auto before = line_bytes(*hosts, 1) + line_bytes(*hosts, 2);
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.id == 0 && t.steps <= 4}; };
-  std::vector<CheckpointInfo> taken;
-  tuner.before_launch = [&](ScriptedTrial& t) {
-    if (t.id == 1) t.sealed = taken;
-  };
   Plan plan{.steps = 1000};
   plan.linger_at = 5;
   tuner.add(plan);
   tuner.run([&] { return tuner[0].reports.size() == 5 && tuner[0].sealed.size() == 4; });
-  taken = tuner[0].sealed;
+  tuner.inherited = tuner[0].sealed;
   tuner.add({.steps = 6});
   tuner.run([&] { return tuner[1].finished == 1; });
   CHECK(tuner[1].starts == std::vector<int>{4});
@@ -186,7 +178,7 @@ TEST_CASE("real hosts that share a disk with the driver copy nothing, unless it 
   }
   std::printf("4 checkpoints of %d bytes and a takeover: %d bytes over the network, %d of them checkpoints\n",
               static_cast<int>(size), static_cast<int>(moved), static_cast<int>(copied));
-  for (const auto& info : taken) CHECK_NOTHROW(tuner.store().open(info));
+  for (const auto& info : tuner.inherited) CHECK_NOTHROW(tuner.store().open(info));
   if (writable) {
     CHECK(copied == 0);
     CHECK(shared >= 4 * size);

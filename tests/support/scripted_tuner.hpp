@@ -56,6 +56,8 @@ class ScriptedTuner {
   // ---- To be set before run(). All are called on whatever thread the event comes. ----
   std::function<Answer(const ScriptedTrial&)> decide = [](const ScriptedTrial&) { return Answer{}; };
   std::function<void(ScriptedTrial&)> before_launch = [](ScriptedTrial&) {};
+  /// Once it is set: the checkpoints of trials after the first, which begin with the last one.
+  std::vector<CheckpointInfo> inherited;
   int attempts = 1;           ///< of each trial that fails
   Workers workers = {};       ///< of each trial
   bool unreliable = false;    ///< attempts may fail of the executor's own doing
@@ -219,6 +221,7 @@ class ScriptedTuner {
   }
   void launch(ScriptedTrial& trial, Allocation allocation) {
     before_launch(trial);
+    if (trial.id > 0 && !inherited.empty()) trial.sealed = inherited;
     Launch go;
     go.trial = trial.id;
     go.parked = trial.phase == Phase::paused && trial.parked;
