@@ -44,6 +44,13 @@ inline void until(const std::function<bool()>& condition) {
   }
 }
 
+/// What is tuned: a trial is a report.
+struct Config {
+  double x = 0;
+};
+inline auto space() { return hypertune::space<Config>(hypertune::dim("x", &Config::x, hypertune::uniform(0.0, 1.0))); }
+inline hypertune::Training train(Config config) { co_yield hypertune::report("value", config.x); }
+
 /// Of a table.
 inline void row(const std::string& what, const std::string& value) {
   fmt::print("| {} | {} |\n", what, value);

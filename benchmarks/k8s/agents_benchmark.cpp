@@ -69,12 +69,6 @@ constexpr const char* on_simulated_nodes =
     "tolerations: [{key: hypertune.test/simulated, operator: Exists}]}";
 constexpr const char* own_pod = "benchmark-driver";
 
-struct Config {
-  double x = 0;
-};
-auto space() { return ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0.0, 1.0))); }
-ht::Training train(Config config) { co_yield ht::report("value", config.x); }
-
 // ---- For the pods' keepers ----
 
 /// A pod that runs, as the API server tells of it.

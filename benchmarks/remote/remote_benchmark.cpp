@@ -33,12 +33,6 @@ namespace ht = hypertune;
 namespace fs = std::filesystem;
 using namespace driver_measures;
 
-struct Config {
-  double x = 0;
-};
-auto space() { return ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0.0, 1.0))); }
-ht::Training train(Config config) { co_yield ht::report("value", config.x); }
-
 struct Arguments {
   std::vector<int> hosts = {};
   std::int64_t reports = 400'000;

@@ -6,6 +6,7 @@
 // - population: population based training on the same network beside random search, with as many epochs.
 #include "digits/data.hpp"
 #include "digits/mlp.hpp"
+#include "support/pbt_toy.hpp"
 
 #include <hypertune/hypertune.hpp>
 
@@ -16,7 +17,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <random>
 #include <set>
@@ -213,33 +213,7 @@ void scaling(const std::filesystem::path& folder) {
 
 // ---- Population based training ----
 
-struct ToyConfig {
-  double h0 = 0, h1 = 0;
-};
-
-/// Figure 2 of Jaderberg et al. 2017: 1.2 - a^2 - b^2 is to be maximised, but the training follows 1.2 - h0 a^2 - h1
-/// b^2.
-struct Toy {
-  explicit Toy(const ToyConfig& c) : config(c) {}
-  ht::Report step() {
-    a -= 0.02 * config.h0 * a;
-    b -= 0.02 * config.h1 * b;
-    return ht::report("q", 1.2 - a * a - b * b);
-  }
-  void save(ht::CheckpointWriter& out) const { std::ofstream(out.file("ab")) << fmt::format("{:a} {:a}", a, b); }
-  void restore(const ht::Checkpoint& in) {
-    std::string first, second;
-    std::ifstream(in.file("ab")) >> first >> second;
-    a = std::strtod(first.c_str(), nullptr);
-    b = std::strtod(second.c_str(), nullptr);
-  }
-  ToyConfig config;
-  double a = 0.9, b = 0.9;
-};
-
 void toy(const std::filesystem::path& folder, int seeds) {
-  const auto space = ht::space<ToyConfig>(ht::dim("h0", &ToyConfig::h0, ht::uniform(0.0, 1.0)),
-                                          ht::dim("h1", &ToyConfig::h1, ht::uniform(0.0, 1.0)));
   fmt::print(
       "\n| the toy of PBT's paper, two trials of 800 steps | Q: median (quartiles), at most 1.2 |\n|---|---:|\n");
   struct Method {
@@ -259,7 +233,7 @@ void toy(const std::filesystem::path& folder, int seeds) {
       o.executor = ht::simulated({.workers = 2});
       o.checkpoint = {.every = 0, .keep = 1};
       o.start_with = {{{"h0", 1.0}, {"h1", 0.0}}, {{"h0", 0.0}, {"h1", 1.0}}};
-      reached.push_back(ht::tune<Toy>(space, o).best().best->value);
+      reached.push_back(ht::tune<pbt_toy::Toy>(pbt_toy::space(), o).best().best->value);
     }
     fmt::print("| {} | {} |\n", method.name, quartiles(reached));
   }

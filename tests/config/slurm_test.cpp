@@ -1,35 +1,15 @@
 // executor: {type: slurm, …}
+#include "executor_sweeps.hpp"
 #include "support/test.hpp"
-#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/override.hpp>
-#include <hypertune/config/sweep.hpp>
 
 #include <random>
 #include <string>
 
 using namespace hypertune;
-
-namespace {
-
-Sweep read(const std::string& more) {
-  const std::string text =
-      "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
-  return support::kept("sweep", text + more,
-                       [&] { return sweep_from_yaml(load_yaml_text(text + more, "s.yaml"), false); });
-}
-
-std::string complaint(const std::string& more) {
-  try {
-    read(more);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::input);
-    return error.what();
-  }
-  return "no error";
-}
-
-}  // namespace
+using executor_sweeps::complaint;
+using executor_sweeps::read;
 
 TEST_CASE("the slurm executor: every key") {
   const auto slurm =

@@ -1,6 +1,6 @@
 // executor: {type: ssh, …}
+#include "executor_sweeps.hpp"
 #include "support/test.hpp"
-#include "support/yaml_corpus.hpp"
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
@@ -9,26 +9,11 @@
 #include <string>
 
 using namespace hypertune;
+using executor_sweeps::complaint;
 
 namespace {
 
-ExecutorSpec read(const std::string& executor) {
-  const std::string text =
-      "trial: {command: [./train]}\nspace: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n";
-  return support::kept("sweep", text + executor,
-                       [&] { return sweep_from_yaml(load_yaml_text(text + executor, "s.yaml"), false); })
-      .executor;
-}
-
-std::string complaint(const std::string& executor) {
-  try {
-    read(executor);
-  } catch (const Error& error) {
-    CHECK(error.code() == Errc::input);
-    return error.what();
-  }
-  return "no error";
-}
+ExecutorSpec read(const std::string& executor) { return executor_sweeps::read(executor).executor; }
 
 }  // namespace
 

@@ -3,21 +3,15 @@
 
 #include "gzip.hpp"
 #include "record/record_support.hpp"
+#include "support/raw_client.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/record/journal.hpp>
 
-#include <arpa/inet.h>
 #include <boost/asio/ip/address.hpp>
 #include <boost/json/parse.hpp>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -29,59 +23,11 @@
 
 using namespace hypertune;
 using namespace std::chrono_literals;
+using hypertune::test::RawClient;
 namespace json = boost::json;
 namespace fs = std::filesystem;
 
 namespace {
-
-class Client {
- public:
-  explicit Client(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval bound{.tv_sec = 30, .tv_usec = 0};
-    REQUIRE(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound) == 0);
-    REQUIRE(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-  }
-  Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)), heard_(std::move(other.heard_)) {}
-  ~Client() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  void send(std::string_view text) const {
-    for (std::size_t at = 0; at < text.size();) {
-      const auto sent = ::send(fd_, text.data() + at, text.size() - at, MSG_NOSIGNAL);
-      if (sent <= 0) return;  // it was refused in the middle
-      at += static_cast<std::size_t>(sent);
-    }
-  }
-  /// All until the server closes.
-  std::string rest() {
-    while (more()) {}
-    return std::exchange(heard_, {});
-  }
-  /// All up to and with `last`.
-  std::string until(std::string_view last) {
-    std::size_t at = 0;
-    while ((at = heard_.find(last)) == std::string::npos) REQUIRE(more());
-    std::string text = heard_.substr(0, at + last.size());
-    heard_.erase(0, at + last.size());
-    return text;
-  }
-
- private:
-  bool more() {
-    char piece[16384];
-    const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
-    if (got < 0 && errno == ECONNRESET) return false;
-    REQUIRE(got >= 0);  // else it was silent for 30 s
-    heard_.append(piece, static_cast<std::size_t>(got));
-    return got > 0;
-  }
-  int fd_;
-  std::string heard_;
-};
 
 struct Served {
   explicit Served(std::vector<fs::path> roots, bool expected = false, dashboard::ServerLimits limits = {})
@@ -96,7 +42,7 @@ struct Served {
     server.stop();
   }
   std::string ask(std::string_view request) const {
-    Client client(server.port());
+    RawClient client(server.port());
     client.send(request);
     return client.rest();
   }
@@ -112,7 +58,7 @@ struct Served {
   /// The first answer for which `holds`, after as many as it takes.
   template <class Holds>
   json::object eventually(const std::string& target, Holds holds) const {
-    Client events(server.port());
+    RawClient events(server.port());
     events.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
     events.until("retry: 1000\n\n");
     for (int tries = 0; tries < 200; ++tries) {
@@ -240,17 +186,17 @@ TEST_CASE("half-open and silent clients are dropped, and make room for others") 
   limits.first = limits.request = 100ms;
   Served served({folder}, false, limits);
   {
-    Client silent(served.server.port());
+    RawClient silent(served.server.port());
     CHECK(silent.rest().empty());
-    Client half(served.server.port());
+    RawClient half(served.server.port());
     half.send("GET / HTTP/1.1\r\nHo");
     CHECK(half.rest().empty());
   }
-  std::vector<Client> crowd;
+  std::vector<RawClient> crowd;
   for (int i = 0; i < 30; ++i) crowd.emplace_back(served.server.port());
   CHECK(served.get("/api/experiments").starts_with("HTTP/1.1 200"));
   crowd.clear();
-  std::vector<Client> streams;
+  std::vector<RawClient> streams;
   for (int i = 0; i < 2; ++i) {
     streams.emplace_back(served.server.port());
     streams.back().send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -267,7 +213,7 @@ TEST_CASE("events tell of what a run records, while it goes on, is cut off, and 
   journal->flush();
   Served served({folder});
   served.eventually("/api/summary", [](json::object& o) { return o["state"] == "running"; });
-  Client events(served.server.port());
+  RawClient events(served.server.port());
   events.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   CHECK_THAT(events.until("\r\n\r\n"), ContainsSubstring("Content-Type: text/event-stream"));
   events.until("retry: 1000\n\n");

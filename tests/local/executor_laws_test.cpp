@@ -49,5 +49,5 @@ void kill_a_worker(int number) {
 
 TEST_CASE("processes form groups that keep the laws, though some are killed") {
   executor_gang_conformance([] { return processes({.workers = 8}); },
-                            [] { return DisturbedExecutor(processes({.workers = 6}), 7, kill_a_worker); }, 60);
+                            [] { return disturbed(processes({.workers = 6}), 7, kill_a_worker); }, 60);
 }

@@ -27,7 +27,6 @@ TEST_CASE("groups on several hosts keep the laws, though hosts are killed") {
     Rng rng = derived_rng(9, {static_cast<std::uint64_t>(number)});
     hosts.kill(Hosts::name(static_cast<int>(uniform01(rng) * count)));
   };
-  executor_gang_conformance(
-      [&](Form form) { return executor_of(hosts, 3, form); },
-      [&](Form form) { return DisturbedExecutor(executor_of(hosts, count, form), 15, kill_a_host); }, 80);
+  executor_gang_conformance([&](Form form) { return executor_of(hosts, 3, form); },
+                            [&](Form form) { return disturbed(executor_of(hosts, count, form), 15, kill_a_host); }, 80);
 }

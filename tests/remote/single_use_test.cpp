@@ -13,7 +13,6 @@
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 using namespace hypertune;
 using namespace hypertune::test;
@@ -95,32 +94,14 @@ class NewHosts {
 };
 
 /// Puts hosts that have been used on the list again, as others of the same name.
-class Refilled {
- public:
-  Refilled(remote::HostPool pool, remote::RemoteOptions options)
-      : hosts_(pool.hosts()), pool_(pool), executor_(std::move(pool), std::move(options)) {}
-  std::vector<Host> hosts() const { return executor_.hosts(); }
-  Seconds now() const { return executor_.now(); }
-  void start(ExecutorStart start) {
-    start.sink = [pool = pool_, hosts = hosts_, sink = std::move(start.sink)](Event event) mutable {
-      for (const auto& name : pool.take_retired())
-        for (const auto& host : hosts)
-          if (host.name == name) pool.add(host);
-      sink(std::move(event));
-    };
-    executor_.start(std::move(start));
-  }
-  void perform(Command command) { executor_.perform(std::move(command)); }
-  void wait(Seconds deadline) { executor_.wait(deadline); }
-  void notify() { executor_.notify(); }
-  void shutdown() { executor_.shutdown(); }
-  static constexpr bool runs_gangs = true;
-
- private:
-  std::vector<remote::RemoteHost> hosts_;
-  remote::HostPool pool_;
-  RemoteExecutor executor_;
-};
+auto refilled(remote::HostPool pool, remote::RemoteOptions options) {
+  const auto refill = [pool, hosts = pool.hosts()](const Event&) mutable {
+    for (const auto& name : pool.take_retired())
+      for (const auto& host : hosts)
+        if (host.name == name) pool.add(host);
+  };
+  return ObservedExecutor<RemoteExecutor>(RemoteExecutor(std::move(pool), std::move(options)), refill);
+}
 
 }  // namespace
 
@@ -221,7 +202,7 @@ TEST_CASE("a worker for each rank of a trial of several workers") {
 
 TEST_CASE("a host that is used once and put on the list again keeps the laws of executors") {
   NewHosts hosts(4);
-  const auto make = [&](Form form) { return Refilled(hosts.pool(4), once(program_of(form))); };
+  const auto make = [&](Form form) { return refilled(hosts.pool(4), once(program_of(form))); };
   const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);
   const auto answers = GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::mixed);
   const ExecutorTraits traits{.many = 60, .shutdowns = 2};
@@ -236,6 +217,6 @@ TEST_CASE("groups whose workers have a host each, used once, keep the laws, thou
     Rng rng = derived_rng(9, {static_cast<std::uint64_t>(number)});
     hosts.kill(static_cast<int>(uniform01(rng) * count));
   };
-  const auto make = [&](Form form) { return Refilled(hosts.pool(count), once(program_of(form))); };
-  executor_gang_conformance(make, [&](Form form) { return DisturbedExecutor(make(form), 15, kill_a_host); }, 30);
+  const auto make = [&](Form form) { return refilled(hosts.pool(count), once(program_of(form))); };
+  executor_gang_conformance(make, [&](Form form) { return disturbed(make(form), 15, kill_a_host); }, 30);
 }

@@ -1,13 +1,8 @@
 // Clients that are slow, silent or many.
+#include "support/raw_client.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/serve/loopback_server.hpp>
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -21,44 +16,9 @@
 
 using namespace hypertune;
 using namespace std::chrono_literals;
+using hypertune::test::RawClient;
 
 namespace {
-
-class Client {
- public:
-  explicit Client(const std::string& address) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval bound{.tv_sec = 20, .tv_usec = 0};
-    REQUIRE(::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound) == 0);
-    REQUIRE(::connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-  }
-  Client(Client&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  ~Client() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  void send(std::string_view text) const {
-    REQUIRE(::send(fd_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
-  }
-  /// All that comes until the server closes the connection, or until `last` has come.
-  std::string hear(std::string_view last = {}) const {
-    std::string heard;
-    char piece[4096];
-    while (last.empty() || !heard.ends_with(last)) {
-      const ssize_t got = ::recv(fd_, piece, sizeof piece, 0);
-      if (got < 0 && errno == ECONNRESET) return heard;
-      REQUIRE(got >= 0);  // else it was silent for 20 s
-      if (got == 0) return heard;
-      heard.append(piece, static_cast<std::size_t>(got));
-    }
-    return heard;
-  }
-
- private:
-  int fd_;
-};
 
 class Running {
  public:
@@ -68,8 +28,9 @@ class Running {
     server_.stop();
     thread_.join();
   }
-  Client client(std::string_view says = {}) const {
-    Client client(server_.address());
+  RawClient client(std::string_view says = {}) const {
+    const auto address = server_.address();
+    RawClient client(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
     client.send(says);
     return client;
   }
@@ -86,10 +47,10 @@ HttpAnswer answered(std::string_view, std::string_view, std::string_view) { retu
 
 TEST_CASE("who sends no whole request in time is left") {
   const Running server(answered, {}, {.first = 100ms, .idle = 100ms, .request = 100ms});
-  CHECK(server.client().hear().empty());
-  CHECK(server.client("GET /it HT").hear().empty());
-  CHECK(server.client("POST /it HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").hear().empty());
-  CHECK_THAT(server.client(get).hear(), Catch::Matchers::EndsWith("\"answered\""));  // and then it is idle for too long
+  CHECK(server.client().rest().empty());
+  CHECK(server.client("GET /it HT").rest().empty());
+  CHECK(server.client("POST /it HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").rest().empty());
+  CHECK_THAT(server.client(get).rest(), Catch::Matchers::EndsWith("\"answered\""));  // and then it is idle for too long
 }
 
 TEST_CASE("one more finds room, and no answer is lost for it") {
@@ -105,16 +66,16 @@ TEST_CASE("one more finds room, and no answer is lost for it") {
     return {200, "\"answered\""};
   };
   const Running server(answer, slow, {.connections = 4});
-  const auto waiting = server.client("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  auto waiting = server.client("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
   REQUIRE(begun.get_future().wait_for(20s) == std::future_status::ready);
-  const auto idle = server.client(get);
-  CHECK_THAT(idle.hear("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
-  std::vector<Client> silent;
+  auto idle = server.client(get);
+  CHECK_THAT(idle.until("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
+  std::vector<RawClient> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(server.client(i % 2 == 0 ? "" : "GET"));
-  CHECK_THAT(server.client(get).hear("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
-  CHECK(silent.front().hear().empty());
+  CHECK_THAT(server.client(get).until("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
+  CHECK(silent.front().rest().empty());
   idle.send(get);  // it has shown what it is: strangers go first
-  CHECK_THAT(idle.hear("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
+  CHECK_THAT(idle.until("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
   go.set_value();
-  CHECK_THAT(waiting.hear("\"slow\""), Catch::Matchers::EndsWith("\"slow\""));
+  CHECK_THAT(waiting.until("\"slow\""), Catch::Matchers::EndsWith("\"slow\""));
 }

@@ -26,6 +26,7 @@
 
 using namespace hypertune;
 using namespace hypertune::ssh;
+using hypertune::test::error_of;
 using hypertune::test::local_command;
 using hypertune::test::plain_test_hosts;
 using hypertune::test::test_hosts;
@@ -37,19 +38,6 @@ std::string read_file(const std::filesystem::path& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
-}
-
-// What the call throws; a failed check if it does not.
-template <class Call>
-SshError error_of(const Call& call) {
-  try {
-    call();
-  } catch (const SshError& error) {
-    CHECK(std::string(error.what()).find('\n') == std::string::npos);
-    return error;
-  }
-  FAIL("no error");
-  throw 0;
 }
 
 double now() { return hypertune::detail::steady_seconds(); }

@@ -12,6 +12,7 @@
 
 using namespace hypertune;
 using namespace hypertune::ssh;
+using hypertune::test::error_of;
 using hypertune::test::local_command;
 using hypertune::test::plain_test_hosts;
 using hypertune::test::test_hosts;
@@ -22,18 +23,6 @@ void write_file(const std::filesystem::path& path, const std::string& text, unsi
   std::filesystem::create_directories(path.parent_path());
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
   ::chmod(path.c_str(), mode);
-}
-
-template <class Call>
-SshError error_of(const Call& call) {
-  try {
-    call();
-  } catch (const SshError& error) {
-    CHECK(std::string(error.what()).find('\n') == std::string::npos);
-    return error;
-  }
-  FAIL("no error");
-  throw 0;
 }
 
 }  // namespace

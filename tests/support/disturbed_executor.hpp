@@ -1,4 +1,5 @@
-// DisturbedExecutor: an executor of whose workers some are lost, as often however fast the machine is.
+// ObservedExecutor: an executor whose events a test sees first. disturbed(): some of its workers are lost, as often however
+// fast the machine is.
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
@@ -12,20 +13,18 @@
 
 namespace hypertune::inline v0::test {
 
-/// Calls `disturb` before it passes on each report whose number, of all that it has seen, is a multiple of `period`.
+/// Calls `before` with each event, on the thread that delivers it, before it passes it on.
 template <class E>
-class DisturbedExecutor {
+class ObservedExecutor {
  public:
-  DisturbedExecutor(E executor, int period, std::function<void(int)> disturb)
-      : executor_(std::move(executor)), period_(period), disturb_(std::move(disturb)) {}
+  ObservedExecutor(E executor, std::function<void(const Event&)> before)
+      : executor_(std::move(executor)), before_(std::move(before)) {}
 
   std::vector<Host> hosts() const { return executor_.hosts(); }
   Seconds now() const { return executor_.now(); }
   void start(ExecutorStart start) {
-    start.sink = [this_period = period_, disturb = disturb_, reports = std::make_shared<std::atomic<int>>(0),
-                  sink = std::move(start.sink)](Event event) {
-      if (std::holds_alternative<Reported>(event))
-        if (const int number = ++*reports; number % this_period == 0) disturb(number / this_period);
+    start.sink = [before = before_, sink = std::move(start.sink)](Event event) {
+      before(event);
       sink(std::move(event));
     };
     executor_.start(std::move(start));
@@ -38,8 +37,17 @@ class DisturbedExecutor {
 
  private:
   E executor_;
-  int period_;
-  std::function<void(int)> disturb_;
+  std::function<void(const Event&)> before_;
 };
+
+/// Calls `disturb` before each report whose number, of all that the executor has delivered, is a multiple of `period`.
+template <class E>
+ObservedExecutor<E> disturbed(E executor, int period, std::function<void(int)> disturb) {
+  return {std::move(executor),
+          [period, disturb = std::move(disturb), reports = std::make_shared<std::atomic<int>>(0)](const Event& event) {
+            if (!std::holds_alternative<Reported>(event)) return;
+            if (const int number = ++*reports; number % period == 0) disturb(number / period);
+          }};
+}
 
 }  // namespace hypertune::inline v0::test

@@ -1,11 +1,13 @@
 // Population based training from end to end: the toy of its paper, lineage, and checkpoints that must not vanish.
 #include "history.hpp"
+#include "support/pbt_toy.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -15,34 +17,12 @@
 #include <vector>
 
 namespace ht = hypertune;
+using pbt_toy::Config;
+using pbt_toy::Toy;
 
 namespace {
 
-struct Config {
-  double h0 = 0, h1 = 0;
-};
-const auto space = ht::space<Config>(ht::dim("h0", &Config::h0, ht::uniform(0.0, 1.0)),
-                                     ht::dim("h1", &Config::h1, ht::uniform(0.0, 1.0)));
-
-/// Figure 2 of the paper: Q(theta) = 1.2 - theta0^2 - theta1^2 is to be maximised, but the training follows the
-/// surrogate 1.2 - h0 theta0^2 - h1 theta1^2.
-struct Toy {
-  explicit Toy(const Config& c) : config(c) {}
-  ht::Report step() {
-    a -= 0.02 * config.h0 * a;
-    b -= 0.02 * config.h1 * b;
-    return ht::report("q", 1.2 - a * a - b * b);
-  }
-  void save(ht::CheckpointWriter& out) const { std::ofstream(out.file("theta")) << fmt::format("{:a} {:a}", a, b); }
-  void restore(const ht::Checkpoint& in) {
-    std::string first, second;
-    std::ifstream(in.file("theta")) >> first >> second;
-    a = std::strtod(first.c_str(), nullptr);
-    b = std::strtod(second.c_str(), nullptr);
-  }
-  Config config;
-  double a = 0.9, b = 0.9;
-};
+const auto space = pbt_toy::space();
 
 ht::Options options(const std::filesystem::path& output) {
   ht::Options o;
@@ -208,16 +188,20 @@ TEST_CASE("a trial's schedule is the line of configurations that led to its stat
 
 namespace {
 
-/// Results that are told one record after the other, of an experiment that maximizes q.
+/// Results that are told one record after the other, of an experiment that maximizes q and has two trials.
 struct Told {
   TemporaryDirectory directory{TemporaryDirectory::memory()};
   ht::Results results{directory.path()};
   std::int64_t number = 0;
+  const std::array<ht::Params, 3> params{ht::Params{{"h0", 0.1}, {"h1", 0.2}}, ht::Params{{"h0", 0.3}, {"h1", 0.4}},
+                                         ht::Params{{"h0", 0.5}, {"h1", 0.6}}};
 
   Told() {
     ht::record::ExperimentStarted started;
     started.objectives = {ht::maximize("q")};
     add(started);
+    add(ht::record::TrialCreated{0, {0.1, 0.2}, params[0], false});
+    add(ht::record::TrialCreated{1, {0.3, 0.4}, params[1], false});
   }
   void add(ht::record::Any what) {
     results.add({.sequence = ++number, .time = static_cast<double>(number), .what = std::move(what)});
@@ -231,9 +215,7 @@ TEST_CASE("the schedule of the best is the line that led to its best report, not
   Told told;
   auto& results = told.results;
   const auto add = [&](ht::record::Any what) { told.add(std::move(what)); };
-  const ht::Params first{{"h0", 0.1}, {"h1", 0.2}}, second{{"h0", 0.3}, {"h1", 0.4}}, third{{"h0", 0.5}, {"h1", 0.6}};
-  add(ht::record::TrialCreated{0, {0.1, 0.2}, first, false});
-  add(ht::record::TrialCreated{1, {0.3, 0.4}, second, false});
+  const auto& [first, second, third] = told.params;
   for (int step = 0; step < 4; ++step) {
     add(ht::record::TrialReported{0, 0, step, {{"q", 9.0 - step}}});
     add(ht::record::TrialReported{1, 0, step, {{"q", 1.0 + step}}});
@@ -259,9 +241,7 @@ TEST_CASE(
   Told told;
   auto& results = told.results;
   const auto add = [&](ht::record::Any what) { told.add(std::move(what)); };
-  const ht::Params first{{"h0", 0.1}, {"h1", 0.2}}, second{{"h0", 0.3}, {"h1", 0.4}}, third{{"h0", 0.5}, {"h1", 0.6}};
-  add(ht::record::TrialCreated{0, {0.1, 0.2}, first, false});
-  add(ht::record::TrialCreated{1, {0.3, 0.4}, second, false});
+  const auto& [first, second, third] = told.params;
   add(ht::record::TrialCreated{2, {0.5, 0.6}, third, false});
   const auto saved = [](ht::TrialId trial, int steps) {
     return ht::CheckpointInfo{

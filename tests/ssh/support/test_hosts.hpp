@@ -29,6 +29,19 @@ inline Said local_command(const std::vector<std::string>& words, double deadline
   return {.exit = result.late ? 124 : result.code(), .out = result.out, .err = result.err};
 }
 
+/// The error that the call throws; a failed check if it throws none.
+template <class Call>
+ssh::SshError error_of(const Call& call) {
+  try {
+    call();
+  } catch (const ssh::SshError& error) {
+    CHECK(std::string(error.what()).find('\n') == std::string::npos);
+    return error;
+  }
+  FAIL("no error");
+  throw 0;
+}
+
 /// Everything is taken down by the destructor, and when this process dies. Hosts count from 1: "host1", "host2", …
 class TestHosts {
  public:
