@@ -6,6 +6,7 @@
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/processes.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <string>

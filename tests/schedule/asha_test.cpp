@@ -3,6 +3,8 @@
 
 #include <hypertune/schedule/asha.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 

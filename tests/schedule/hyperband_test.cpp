@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/hyperband.hpp>
 
+#include <algorithm>
+#include <limits>
+
 using namespace hypertune;
 using Rungs = std::vector<BracketRung>;
 

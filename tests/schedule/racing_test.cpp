@@ -3,6 +3,7 @@
 #include <hypertune/random.hpp>
 #include <hypertune/schedule/racing.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>

@@ -6,6 +6,8 @@
 #include <hypertune/schedule/patience.hpp>
 #include <hypertune/schedule/percentile.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <vector>
 

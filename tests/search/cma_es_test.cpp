@@ -5,6 +5,7 @@
 #include <hypertune/search/detail/cma_state.hpp>
 #include <hypertune/search/random.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <set>

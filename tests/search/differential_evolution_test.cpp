@@ -7,6 +7,7 @@
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/random.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>

@@ -12,7 +12,10 @@
 #include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <set>
 
 #if __has_include(<Eigen/Dense>)

@@ -7,6 +7,8 @@
 #include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>

@@ -6,6 +6,7 @@
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/search/random.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace hypertune;

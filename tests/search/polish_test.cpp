@@ -5,8 +5,10 @@
 #include <hypertune/search/gaussian_process.hpp>
 #include <hypertune/search/gp/polish.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numbers>
 
 #if __has_include(<Eigen/Dense>)

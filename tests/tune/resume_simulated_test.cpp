@@ -5,6 +5,7 @@
 
 #include <hypertune/hypertune.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>

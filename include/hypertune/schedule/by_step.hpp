@@ -4,7 +4,6 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <map>
 #include <optional>

@@ -5,8 +5,6 @@
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>

@@ -3,8 +3,6 @@
 
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <string>
-
 namespace hypertune::inline v0 {
 
 /// Runs the trials in the order in which they are proposed and stops none of them early.

@@ -5,8 +5,6 @@
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>

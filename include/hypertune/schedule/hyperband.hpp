@@ -5,14 +5,11 @@
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {

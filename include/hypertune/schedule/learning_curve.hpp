@@ -5,14 +5,10 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/schedule/welch.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 namespace hypertune::inline v0 {
 

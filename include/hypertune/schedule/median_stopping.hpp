@@ -5,8 +5,6 @@
 #include <hypertune/schedule/by_step.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <unordered_map>

@@ -4,7 +4,6 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <algorithm>
 #include <string>
 #include <unordered_map>
 

@@ -6,15 +6,11 @@
 #include <hypertune/schedule/population.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {

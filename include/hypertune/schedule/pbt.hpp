@@ -7,8 +7,6 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/schedule/welch.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>

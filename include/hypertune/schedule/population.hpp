@@ -6,7 +6,6 @@
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -5,7 +5,6 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>

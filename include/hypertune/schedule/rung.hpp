@@ -7,9 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::detail {

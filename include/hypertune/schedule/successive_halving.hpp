@@ -5,14 +5,10 @@
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <deque>
 #include <set>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {

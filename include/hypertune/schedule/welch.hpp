@@ -4,7 +4,6 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
-#include <cmath>
 #include <span>
 
 namespace hypertune::inline v0::detail {

@@ -7,7 +7,6 @@
 #include <hypertune/search/grid_combinations.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

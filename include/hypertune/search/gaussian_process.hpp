@@ -5,16 +5,8 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <map>
 #include <optional>
-#include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {

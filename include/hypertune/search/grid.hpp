@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {

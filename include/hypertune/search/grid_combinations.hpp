@@ -6,7 +6,6 @@
 #include <hypertune/space/search_space.hpp>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

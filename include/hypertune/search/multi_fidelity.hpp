@@ -7,8 +7,6 @@
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <string>
-
 namespace hypertune::inline v0 {
 
 namespace detail {

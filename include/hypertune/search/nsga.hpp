@@ -5,8 +5,6 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <string>
-
 namespace hypertune::inline v0 {
 
 namespace detail {

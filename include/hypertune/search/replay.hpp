@@ -7,7 +7,6 @@
 #include <hypertune/search/searcher.hpp>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

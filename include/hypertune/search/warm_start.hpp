@@ -7,11 +7,9 @@
 #include <hypertune/record/results.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 

@@ -4,8 +4,6 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <vector>

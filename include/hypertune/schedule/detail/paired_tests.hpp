@@ -4,11 +4,7 @@
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <span>
-#include <vector>
 
 namespace hypertune::inline v0::detail {
 

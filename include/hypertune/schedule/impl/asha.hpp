@@ -3,6 +3,10 @@
 
 #include <hypertune/schedule/asha.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool StoppingLadder::survives(std::size_t& next, int steps, double loss, std::size_t reduction) {

@@ -3,6 +3,8 @@
 
 #include <hypertune/schedule/by_step.hpp>
 
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::optional<double> ByStep::quantile(int step) const {

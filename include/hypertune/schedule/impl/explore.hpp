@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/explore.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::vector<std::size_t> mutable_dimensions(const SearchSpace& space,

@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/hyper_sched.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision HyperSched::on_report(const Progress& progress) {

@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/hyperband.hpp>
 
+#include <algorithm>
+#include <utility>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int reduction_factor) {

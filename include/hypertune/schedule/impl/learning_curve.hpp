@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/learning_curve.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE void CurveEnsemble::add(double step, double value) {

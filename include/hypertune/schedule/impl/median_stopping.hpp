@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/median_stopping.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision MedianStopping::on_report(const Progress& progress) {

@@ -3,6 +3,10 @@
 
 #include <hypertune/schedule/mo_asha.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool dominates(const LossVector& a, const LossVector& b) {

@@ -4,6 +4,10 @@
 #include <hypertune/schedule/detail/time_varying_bandit.hpp>
 #include <hypertune/schedule/pb2.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Pb2::prepare(const SearchSpace& space, std::uint64_t seed) {

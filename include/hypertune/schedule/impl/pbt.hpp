@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/pbt.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void Pbt::prepare(const SearchSpace& space, std::uint64_t seed) {

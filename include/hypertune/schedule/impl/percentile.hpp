@@ -3,6 +3,8 @@
 
 #include <hypertune/schedule/percentile.hpp>
 
+#include <algorithm>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Decision Percentile::on_report(const Progress& progress) {

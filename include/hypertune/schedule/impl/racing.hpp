@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/racing.hpp>
 
+#include <algorithm>
+#include <span>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE double Race::Runner::mean(std::size_t n) const {

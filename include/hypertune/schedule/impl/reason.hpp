@@ -3,6 +3,8 @@
 
 #include <hypertune/schedule/reason.hpp>
 
+#include <cmath>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE std::string LossText::named(std::span<const double> losses) const {

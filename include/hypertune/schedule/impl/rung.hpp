@@ -3,6 +3,8 @@
 
 #include <hypertune/schedule/rung.hpp>
 
+#include <cstdint>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::vector<int> rung_steps(int grace, int max, int reduction) {

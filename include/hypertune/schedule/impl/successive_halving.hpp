@@ -3,6 +3,10 @@
 
 #include <hypertune/schedule/successive_halving.hpp>
 
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE void SuccessiveHalving::check() const {

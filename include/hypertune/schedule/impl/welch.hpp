@@ -3,6 +3,8 @@
 
 #include <hypertune/schedule/welch.hpp>
 
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double welch_less(std::span<const double> a, std::span<const double> b) {

@@ -10,14 +10,12 @@
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/search/tpe.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::detail {

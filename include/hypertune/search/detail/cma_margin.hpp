@@ -5,7 +5,6 @@
 #include <hypertune/space/detail/normal.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <vector>
 

@@ -5,8 +5,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <limits>
-#include <span>
 #include <vector>
 
 namespace hypertune::inline v0::detail {

@@ -10,7 +10,6 @@
 #include <hypertune/search/detail/variation.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>

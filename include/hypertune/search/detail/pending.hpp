@@ -3,7 +3,6 @@
 
 #include <hypertune/search/detail/fitness.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <optional>

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <optional>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::detail {

@@ -10,9 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
-#include <optional>
-#include <span>
 #include <vector>
 
 namespace hypertune::inline v0::detail::gp {

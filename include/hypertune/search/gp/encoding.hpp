@@ -4,10 +4,11 @@
 #include <hypertune/space/search_space.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::detail::gp {

@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <utility>
 #include <vector>
 

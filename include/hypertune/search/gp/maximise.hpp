@@ -11,8 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
-#include <span>
+#include <limits>
 #include <utility>
 #include <vector>
 

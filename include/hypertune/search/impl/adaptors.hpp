@@ -3,6 +3,8 @@
 
 #include <hypertune/search/adaptors.hpp>
 
+#include <algorithm>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE Suggestion MixedGrid::suggest(const Ask& ask) {

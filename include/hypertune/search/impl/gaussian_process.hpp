@@ -21,6 +21,13 @@
 #include <hypertune/search/gp/state.hpp>
 #include <hypertune/search/gp/transform.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
+
 namespace hypertune::inline v0 {
 
 struct GaussianProcess::Knowledge {

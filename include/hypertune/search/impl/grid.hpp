@@ -3,6 +3,8 @@
 
 #include <hypertune/search/grid.hpp>
 
+#include <utility>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE GridWalk::GridWalk(SearchSpace space, int resolution, std::uint64_t seed)

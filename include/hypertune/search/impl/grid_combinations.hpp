@@ -3,6 +3,8 @@
 
 #include <hypertune/search/grid_combinations.hpp>
 
+#include <cstddef>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE GridCombinations::GridCombinations(const SearchSpace& space) : size_(space.grid_size()) {

@@ -3,6 +3,7 @@
 
 #include <hypertune/search/warm_start.hpp>
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <set>

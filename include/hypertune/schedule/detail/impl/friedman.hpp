@@ -3,6 +3,9 @@
 
 #include <hypertune/schedule/detail/friedman.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged) {

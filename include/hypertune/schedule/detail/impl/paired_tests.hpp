@@ -3,6 +3,11 @@
 
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
 namespace hypertune::inline v0::detail {
 
 // Not std::lgamma(): it writes the sign to a global variable, and experiments run in several threads.
