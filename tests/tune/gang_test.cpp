@@ -234,7 +234,7 @@ TEST_CASE("workers that are lost within a moment make one change of workers, whi
   CHECK_FALSE(bench.controller.next_give_up());
   bench.send(ht::MemberLost{0, 0, 0, {3}, killed(3)});
   const ht::Seconds until = bench.now + patience;
-  CHECK(bench.out.sooner);
+  CHECK(bench.out.tick_earlier);
   CHECK(bench.out.commands.empty());
   bench.send(ht::MemberLost{0, 0, 0, {2}, killed(2, 11)}).send(ht::MemberLost{0, 0, 0, {1}, killed(1)});
   CHECK(bench.out.commands.empty());
@@ -311,7 +311,7 @@ TEST_CASE("the loss of one of two workers waits for no other") {
   bench.begin();
   bench.send(ht::MemberLost{0, 0, 0, {0}, lost()});
   CHECK(bench.commands<ht::Resize>().at(0).from == std::vector{1});
-  CHECK_FALSE(bench.out.sooner);
+  CHECK_FALSE(bench.out.tick_earlier);
 }
 
 TEST_CASE("a trial on hosts that do not reach each other goes elsewhere, once they have said where they are") {

@@ -443,10 +443,10 @@ TEST_CASE("the desk between deciding and computing") {
   suggestions.prepare(space.search_space(), {});
   REQUIRE(suggestions.defer());
   CHECK_FALSE(suggestions.suggest(0, 7));
-  CHECK(suggestions.wanted());
+  CHECK(suggestions.has_open_request());
   REQUIRE(suggestions.wait());
   CHECK(suggestions.work());
-  CHECK_FALSE(suggestions.wanted());
+  CHECK_FALSE(suggestions.has_open_request());
   const ht::Point point{0.5};
   const auto tell = [&](ht::TrialId trial) {
     suggestions.observe({.kind = ht::Observation::Kind::started, .trial = trial, .point = point});
@@ -457,7 +457,7 @@ TEST_CASE("the desk between deciding and computing") {
     CHECK(suggestions.suggest(0, 7));
   }
   SECTION("one that nobody wanted is computed again when there is news") {
-    suggestions.not_wanted();
+    suggestions.answer_not_taken();
     tell(5);
     CHECK_FALSE(suggestions.suggest(0, 7));
     CHECK(suggestions.work());
@@ -466,7 +466,7 @@ TEST_CASE("the desk between deciding and computing") {
     CHECK(later->point[0] >= 0.01);  // it knows of trial 5
   }
   SECTION("one that nobody wanted is as good as ever without news") {
-    suggestions.not_wanted();
+    suggestions.answer_not_taken();
     CHECK(suggestions.suggest(0, 7));
   }
   SECTION("one for another trial is none") { CHECK_FALSE(suggestions.suggest(1, 7)); }
@@ -479,7 +479,7 @@ TEST_CASE("the desk between deciding and computing") {
   SECTION("nothing happens after the close") {
     suggestions.close();
     CHECK_FALSE(suggestions.wait());
-    CHECK(suggestions.at_rest(0));
+    CHECK(suggestions.wait_idle(0));
   }
   SECTION("cheap searchers stay where they are") {
     for (ht::AnySearcher cheap : {ht::AnySearcher(ht::Random{}), ht::AnySearcher(ht::Grid{}),

@@ -20,9 +20,9 @@ struct Outcome {
   std::vector<Command> commands;
   std::vector<std::string> notices;  ///< lines for the user
   std::vector<TrialId> held;         ///< launched on hosts that are away: their commands follow when the hosts are back
-  bool sooner = false;               ///< tick() is due earlier than the last next_give_up() said
+  bool tick_earlier = false;         ///< tick() is due earlier than the last next_give_up() said
   void clear() {
-    sooner = false;
+    tick_earlier = false;
     records.clear();
     commands.clear();
     held.clear();

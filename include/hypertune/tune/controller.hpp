@@ -157,9 +157,9 @@ class Controller {
   /// so that it also holds for a later driver.
   std::string resize_trial(TrialId trial, int workers, Seconds now, Outcome& out);
   /// Whether nothing runs because the user has paused trials or the whole experiment.
-  bool rests() const {
+  bool is_paused() const {
     const auto& queue = dispatcher_.queue();
-    return running() == 0 && !done_ && (queue.all_rest || !queue.resting.empty());
+    return running() == 0 && !done_ && (queue.all_paused || !queue.user_paused.empty());
   }
 
   /// One sentence why the trial does not run now; empty if it runs or has ended.

@@ -77,7 +77,7 @@ class Dispatcher {
   /// For a paused trial that is about to go on: a parked run goes on where the executor keeps it. If there is no room
   /// there, or that host is not to be used any more, the run is given up and the trial goes on elsewhere from its
   /// checkpoint; without a checkpoint it waits for its place there. False: it waits, and the allocation was given back.
-  bool bring_home(TrialId trial, Allocation& allocation, Outcome& out);
+  bool place_parked(TrialId trial, Allocation& allocation, Outcome& out);
   bool possible(const Resources& need, const Placement::Excluded& barred) const {
     return placement_.possible(need, workers(), barred);
   }
@@ -98,7 +98,7 @@ class Dispatcher {
   /// `run`: nullptr if the trial is about to start.
   Wanted wanted_workers(TrialId trial, const LiveTrial* run) const;
   /// The user has asked for another number of workers: forget what was tried for the number before.
-  void try_anew(TrialId trial) { restarted_.erase(trial); }
+  void forget_restart(TrialId trial) { restarted_.erase(trial); }
   /// Whether a run whose workers cannot change would get another number of them if it began again. To get more, it is
   /// allowed once for each number that the run has, so that it does not begin again and again in vain.
   bool worth_restart(TrialId trial, const LiveTrial& run, int most);
@@ -126,7 +126,7 @@ class Dispatcher {
   void host_gained(const HostGained& e, Outcome& out);
   void host_lost(const HostLost& e, Outcome& out);
   /// Marks hosts as lost that were lost when the record of an earlier run ended.
-  void lose_again(const std::map<std::string, bool>& hosts);
+  void mark_hosts_lost(const std::map<std::string, bool>& hosts);
   void hosts_changed() { hosts_changed_ = true; }
   /// Determines which hosts are set aside now.
   void judge_hosts(Outcome& out);
@@ -176,8 +176,8 @@ class Dispatcher {
   const std::string* away_host(const Allocation& allocation) const;
   void hold(TrialId trial, Launch go, Outcome& out);
   std::vector<TrialId> held_on(const std::string& host) const;
-  void part_held(const std::string& host, Outcome& out);
-  void let_go(const std::string& host, const std::string& why, Outcome& out);
+  void requeue_unreachable(const std::string& host, Outcome& out);
+  void requeue_held(const std::string& host, const std::string& why, Outcome& out);
 
   Judge& judge_;
   Placement placement_;

@@ -88,9 +88,9 @@ class Judge {
   void keep(const CheckpointInfo& checkpoint, Outcome& out);
   void drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out);
   void drop_superfluous(Outcome& out);
-  /// The checkpoints that the trial may be restored from, pinned until let_go().
-  std::vector<CheckpointInfo> hold(TrialId trial);
-  void let_go(LiveTrial& run);
+  /// The checkpoints that the trial may be restored from, pinned until unpin_restorable().
+  std::vector<CheckpointInfo> pin_restorable(TrialId trial);
+  void unpin_restorable(LiveTrial& run);
   bool save_at_end() const { return rules_.checkpoint.every > 0 && rules_.checkpoint.at_end; }
   bool save_after(TrialId trial, int steps) const {
     const bool best_so_far = state_.best() == trial && state_.best_steps() == steps;
@@ -147,7 +147,7 @@ class Judge {
   void release(Pins& pins, TrialId trial);
   void offer(TrialId trial);
   void review_offers();
-  void has_saved_itself(TrialId trial);
+  void on_own_checkpoint(TrialId trial);
   void require_sound(const Point& point, const std::string& who) const;
 
   ExperimentState state_;
@@ -171,9 +171,9 @@ class Judge {
     bool pinned = false;
   };
   std::map<TrialId, std::vector<Offer>> offers_;
-  std::set<TrialId> empty_handed_;  // trials that had no checkpoint at their last pause
-  std::optional<TrialId> best_;     // the best trial that the retention was told of
-  std::deque<Point> first_;         // configurations of start_with that have no trial yet
+  std::set<TrialId> without_checkpoint_;  // trials that had no checkpoint at their last pause
+  std::optional<TrialId> best_;           // the best trial that the retention was told of
+  std::deque<Point> first_;               // configurations of start_with that have no trial yet
   struct RecordedKnown {
     TrialId trial;
     Metrics metrics = {};

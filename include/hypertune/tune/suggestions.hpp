@@ -44,7 +44,7 @@ class Suggestions {
   std::optional<Suggestion> suggest(TrialId trial, std::uint64_t seed);
 
   /// Whether suggest() has requested something that has not been computed yet.
-  bool wanted();
+  bool has_open_request();
 
   // ---- For the worker thread, one thread at a time
 
@@ -54,17 +54,17 @@ class Suggestions {
   /// answer (or an error) to fetch.
   bool work();
   /// The answer was offered and not taken. It will be computed again if it is requested after further observations.
-  void not_wanted();
+  void answer_not_taken();
 
   /// Tells the searcher all remaining observations, even after close().
-  void tell_rest();
+  void tell_remaining();
 
   // ---- For any thread
 
   /// From now on wait() returns false, and work() returns once the searcher's current call does.
   void close();
   /// Waits up to `seconds` until no work is under way; whether that is so.
-  bool at_rest(double seconds);
+  bool wait_idle(double seconds);
 
  private:
   /// An Observation that owns its data.
@@ -122,7 +122,7 @@ class Suggestions {
   std::stop_source stop_;  // stopped by close()
 
   std::mutex mutex_;
-  std::condition_variable work_, rest_;
+  std::condition_variable work_, idle_;
   std::deque<Told> news_;
   std::uint64_t told_ = 0;
   std::optional<Wanted> wanted_;

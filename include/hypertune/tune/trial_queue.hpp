@@ -18,16 +18,16 @@ namespace hypertune::inline v0 {
 
 /// Trials that wait for room, in their order, and trials that the user has paused.
 struct TrialQueue {
-  std::deque<TrialId> pending;  ///< created, or to be started again
-  std::set<TrialId> to_rest;    ///< to be paused by the user's request, each at its next report
-  std::set<TrialId> resting;    ///< … and those that are paused so
-  bool all_rest = false;        ///< the whole experiment is paused: every trial pauses, and none starts
+  std::deque<TrialId> pending;    ///< created, or to be started again
+  std::set<TrialId> to_pause;     ///< to be paused by the user's request, each at its next report
+  std::set<TrialId> user_paused;  ///< … and those that are paused so
+  bool all_paused = false;        ///< the whole experiment is paused: every trial pauses, and none starts
 
-  bool is_to_rest(TrialId trial) const { return all_rest || to_rest.contains(trial); }
+  bool is_to_pause(TrialId trial) const { return all_paused || to_pause.contains(trial); }
   bool erase(TrialId trial) { return std::erase(pending, trial) > 0; }
   void ended(TrialId trial) {
-    to_rest.erase(trial);
-    resting.erase(trial);
+    to_pause.erase(trial);
+    user_paused.erase(trial);
   }
 };
 
@@ -43,13 +43,13 @@ class ReplayedQueue {
       leave(started->trial);
     } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
       if (failed->retry) {
-        doomed_.erase(failed->trial);
+        failed_unended_.erase(failed->trial);
         enter(failed->trial, true);
       } else {
-        doomed_.emplace(failed->trial, failed->cause);
+        failed_unended_.emplace(failed->trial, failed->cause);
       }
     } else if (const auto* ended = std::get_if<record::TrialEnded>(&what)) {
-      doomed_.erase(ended->trial);
+      failed_unended_.erase(ended->trial);
       if (trials[ended->trial].state == TrialState::pending)
         enter(ended->trial, false);  // reopened
       else
@@ -68,7 +68,7 @@ class ReplayedQueue {
     return trials;
   }
   /// Trials that have failed for good, but whose TrialEnded was not recorded any more.
-  std::unordered_map<TrialId, Cause> take_doomed() { return std::exchange(doomed_, {}); }
+  std::unordered_map<TrialId, Cause> take_failed_unended() { return std::exchange(failed_unended_, {}); }
   /// Hosts that were lost when the record ends, and whether for good.
   std::map<std::string, bool> take_lost() { return std::exchange(lost_, {}); }
 
@@ -86,7 +86,7 @@ class ReplayedQueue {
   std::map<std::int64_t, TrialId> queue_;  // by place
   std::unordered_map<TrialId, std::int64_t> place_;
   std::map<std::string, bool> lost_;
-  std::unordered_map<TrialId, Cause> doomed_;
+  std::unordered_map<TrialId, Cause> failed_unended_;
 };
 
 }  // namespace hypertune::inline v0

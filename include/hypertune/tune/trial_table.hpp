@@ -51,7 +51,7 @@ struct LiveTrial {
   bool elastic = false;            ///< … that they can; both false before a first report or loss
   int growths = 0;                 ///< increases of its workers since its last report
   int losses = 0;                  ///< losses of workers in a row, without a report or a commit in between
-  bool futile = false;             ///< it has lost workers so often that its end counts as a failure
+  bool too_many_losses = false;    ///< it has lost workers so often that its end counts as a failure
   std::optional<Cause> warned;     ///< it has to stop after its next report, as it is about to lose workers
   Metrics metrics = {};            ///< of its last report, if Options::resize is set
   Phase phase = Phase::running;

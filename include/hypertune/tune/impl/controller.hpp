@@ -20,19 +20,19 @@ HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Out
   // If workers do not outlive the driver, all hosts are tried afresh. Otherwise the executor does not report lost hosts
   // again.
   const auto lost = replayed_.take_lost();
-  if (survivors) dispatcher_.lose_again(lost);
+  if (survivors) dispatcher_.mark_hosts_lost(lost);
   dispatcher_.review_exclusions(out);
   dispatcher_.hosts_changed();
   // If the workers ended with the driver, the hosts may have been repaired since.
   if (!survivors) judge_.forget_faults();
   dispatcher_.judge_hosts(out);
-  const auto doomed_ones = replayed_.take_doomed();
+  const auto failed_unended = replayed_.take_failed_unended();
   std::vector<TrialId> again;
   for (TrialId trial = 0; trial < trials().size(); ++trial) {
     const auto& entry = trials()[trial];
     if (is_final(entry.state)) continue;
-    if (const auto doomed = doomed_ones.find(trial); doomed != doomed_ones.end()) {
-      end_trial(trial, TrialState::failed, doomed->second, out);
+    if (const auto failed = failed_unended.find(trial); failed != failed_unended.end()) {
+      end_trial(trial, TrialState::failed, failed->second, out);
       continue;
     }
     if (entry.foreign) {  // the search space has changed: the trial cannot go on

@@ -55,7 +55,7 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   }
   switch (decision) {
     case Decision::proceed:
-      if (dispatcher_.queue().is_to_rest(trial)) {
+      if (dispatcher_.queue().is_to_pause(trial)) {
         run.phase = Phase::pausing;
         out.commands.push_back(Pause{trial, attempt, true});
         break;
@@ -130,7 +130,7 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   const bool others_left = losses_.waits(e.trial) || run->allocation.workers() > static_cast<int>(e.ranks.size()) + 1;
   const bool gathers = rules().loss_patience > 0 && !e.leaving && !e.ranks.empty() && others_left;
   if (gathers && losses_.add(e, judge_.now() + rules().loss_patience)) {
-    out.sooner = true;
+    out.tick_earlier = true;
     return;
   }
   settle_losses(e.trial, out);
@@ -163,14 +163,15 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
                      e.leaving ? "taken away" : "lost", e.cause.text);
   const bool failed = !e.leaving && e.cause.source != FailureSource::preemption;
   // Workers that are lost again and again in the same step are hardly lost by chance.
-  run->futile = failed && ++run->losses > ExperimentState::most_taken;
-  if (left > 0 && !interrupted_ && !run->futile && dispatcher_.replace(e.trial, *run, lost, why, failed, out)) return;
+  run->too_many_losses = failed && ++run->losses > ExperimentState::most_taken;
+  if (left > 0 && !interrupted_ && !run->too_many_losses && dispatcher_.replace(e.trial, *run, lost, why, failed, out))
+    return;
   // The trial goes on from its last checkpoint when there is room.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);
   run->failure = e.cause;
   run->failure->text = why;
   run->failure->rank = -1;  // ranks have changed since
-  if (run->futile)
+  if (run->too_many_losses)
     run->failure->text +=
         detail::format(" (workers were lost {} times in a row before anything was done)", run->losses);
 }
@@ -296,8 +297,8 @@ HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
   const bool taken = interrupted_ && e.cause.source == FailureSource::infrastructure;
   Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
   // The more workers a trial has, the more are lost. That is not the trial's fault as long as it makes progress.
-  if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry && !run.futile &&
-      judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
+  if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry &&
+      !run.too_many_losses && judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
     cause.source = FailureSource::preemption;
     out.notices.push_back(detail::format("trial {} {}, with what workers there is room for: {}", e.trial,
                                          state().restorable(e.trial).empty() ? "begins again, as it has no checkpoint"
@@ -374,12 +375,12 @@ HYPERTUNE_INLINE void Controller::abandon(Seconds now, Outcome& out) {
 HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
   const auto& entry = trials()[trial];
   const auto& queue = dispatcher_.queue();
-  if (queue.resting.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
+  if (queue.user_paused.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
   if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
   if (auto why = dispatcher_.why_held(trial); !why.empty()) return why;
   if (entry.state != TrialState::pending) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";
-  if (queue.all_rest) return "the whole experiment is paused by hand: it waits for `hypertune continue`";
+  if (queue.all_paused) return "the whole experiment is paused by hand: it waits for `hypertune continue`";
   if (full()) return detail::format("waits for a running trial to leave: concurrency is {}", rules().concurrency);
   return dispatcher_.why_no_room(trial);
 }

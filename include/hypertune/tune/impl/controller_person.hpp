@@ -32,7 +32,7 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
     answer.text += (answer.text.empty() ? "" : "\n") + line;
   };
   if (request.kind == Kind::why) {
-    if (dispatcher_.queue().all_rest || rests()) answer.text = at_rest;
+    if (dispatcher_.queue().all_paused || is_paused()) answer.text = at_rest;
     for (const TrialId trial : request.trials) {
       std::string why = trials().contains(trial) ? why_pending(trial) : "";
       std::replace(why.begin(), why.end(), '\n', ' ');
@@ -78,8 +78,8 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
 // The trial goes on when there is room, unless the user has paused it.
 HYPERTUNE_INLINE void Controller::again(TrialId trial) {
   auto& queue = dispatcher_.queue();
-  if (queue.is_to_rest(trial))
-    queue.resting.insert(trial);
+  if (queue.is_to_pause(trial))
+    queue.user_paused.insert(trial);
   else if (!interrupted_)
     queue.pending.push_front(trial);
 }
@@ -101,11 +101,11 @@ HYPERTUNE_INLINE std::string Controller::stop_trial(TrialId trial, Seconds now, 
 HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
   auto& queue = dispatcher_.queue();
   const auto& entry = require_open(trial);
-  if (queue.resting.contains(trial) || queue.to_rest.contains(trial))
+  if (queue.user_paused.contains(trial) || queue.to_pause.contains(trial))
     return detail::format("trial {} is paused, or about to be, already", trial);
-  queue.to_rest.insert(trial);
+  queue.to_pause.insert(trial);
   if (queue.erase(trial)) {
-    queue.resting.insert(trial);
+    queue.user_paused.insert(trial);
     return detail::format("trial {} waits until it is continued", trial);
   }
   if (entry.state == TrialState::paused)
@@ -118,9 +118,9 @@ HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
 HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
   auto& queue = dispatcher_.queue();
   require_open(trial);
-  if (queue.all_rest) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
-  const bool was_to_be = queue.to_rest.erase(trial) > 0;
-  if (queue.resting.erase(trial) > 0) {
+  if (queue.all_paused) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
+  const bool was_to_be = queue.to_pause.erase(trial) > 0;
+  if (queue.user_paused.erase(trial) > 0) {
     queue.pending.push_front(trial);
     return detail::format("trial {} goes on as soon as there is room", trial);
   }
@@ -131,19 +131,19 @@ HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
 
 HYPERTUNE_INLINE std::string Controller::pause_all() {
   auto& queue = dispatcher_.queue();
-  if (queue.all_rest) return "it is paused already";
-  queue.all_rest = true;
+  if (queue.all_paused) return "it is paused already";
+  queue.all_paused = true;
   return detail::format("no trial starts; {} running trial{} at the next report", running(),
                         running() == 1 ? " pauses" : "s pause");
 }
 
 HYPERTUNE_INLINE std::string Controller::continue_all() {
   auto& queue = dispatcher_.queue();
-  if (!queue.all_rest && queue.resting.empty() && queue.to_rest.empty())
+  if (!queue.all_paused && queue.user_paused.empty() && queue.to_pause.empty())
     fail(Errc::usage, "nothing was paused by hand");
-  queue.all_rest = false;
-  queue.to_rest.clear();
-  const auto waiting = std::exchange(queue.resting, {});
+  queue.all_paused = false;
+  queue.to_pause.clear();
+  const auto waiting = std::exchange(queue.user_paused, {});
   queue.pending.insert(queue.pending.begin(), waiting.begin(), waiting.end());
   return detail::format("goes on: {} trial{} had paused", waiting.size(), waiting.size() == 1 ? "" : "s");
 }
@@ -176,7 +176,7 @@ HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted,
   if (wanted != 0 && (wanted < workers.min || wanted > workers.max))
     fail(Errc::usage, "a trial has {} to {} workers, not {}", workers.min, workers.max, wanted);
   judge_.ask_workers(trial, wanted, true, out);
-  dispatcher_.try_anew(trial);
+  dispatcher_.forget_restart(trial);
   const std::string number = wanted == 0 ? "as many workers as there is room for"
                                          : detail::format("{} worker{}", wanted, wanted == 1 ? "" : "s");
   const LiveTrial* const run = dispatcher_.find(trial);

@@ -18,7 +18,7 @@ HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
   // starve.
   constexpr std::size_t lookahead = 16;
   const auto& queue = dispatcher_.queue();
-  while (!ending_ && !interrupted_ && !done_ && !queue.all_rest && !rules().manual) {
+  while (!ending_ && !interrupted_ && !done_ && !queue.all_paused && !rules().manual) {
     if (full()) break;
     if (start_pending(out)) continue;
     const std::size_t held = queue.pending.size() - elsewhere_;
@@ -43,7 +43,7 @@ HYPERTUNE_INLINE bool Controller::start_pending(Outcome& out) {
       return true;
     }
     newest_possible_ = std::max(newest_possible_, trial);
-    if (room && trials()[trial].state == TrialState::paused && !dispatcher_.bring_home(trial, *room, out)) continue;
+    if (room && trials()[trial].state == TrialState::paused && !dispatcher_.place_parked(trial, *room, out)) continue;
     if (room) {
       pending.erase(it);
       dispatcher_.launch(trial, std::move(*room), out);
@@ -83,10 +83,11 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
     if (room) dispatcher_.give_back(*room);
   };
   judge_.about_to_choose();
-  const auto& resting = dispatcher_.queue().resting;
+  const auto& user_paused = dispatcher_.queue().user_paused;
   // For the scheduler, trials that the user has paused count as running.
-  const auto held = static_cast<std::size_t>(std::count_if(
-      resting.begin(), resting.end(), [&](TrialId trial) { return trials()[trial].state == TrialState::paused; }));
+  const auto held = static_cast<std::size_t>(std::count_if(user_paused.begin(), user_paused.end(), [&](TrialId trial) {
+    return trials()[trial].state == TrialState::paused;
+  }));
   const auto paused = static_cast<std::size_t>(trials().counts()[TrialState::paused]) - held;
   const Choice choice = judge_.state().choose_next({.running = running() + held,
                                                     .paused = paused,
@@ -116,7 +117,7 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
       [[fallthrough]];
     case Choice::Kind::resume:
       if (!room) room = dispatcher_.find_room(judge_.needs(choice.trial), barred);
-      if (!room || !dispatcher_.bring_home(choice.trial, *room, out)) return false;
+      if (!room || !dispatcher_.place_parked(choice.trial, *room, out)) return false;
       dispatcher_.launch(choice.trial, std::move(*room), out);
       return true;
     case Choice::Kind::stop:
@@ -145,7 +146,7 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
 // Nothing can be started. If nothing runs either, no event will ever change that: ends the paused trials, and then the
 // experiment. Returns whether to look for trials to start again.
 HYPERTUNE_INLINE bool Controller::drain(Outcome& out) {
-  if (running() > 0 || !dispatcher_.queue().pending.empty() || !dispatcher_.queue().resting.empty()) return false;
+  if (running() > 0 || !dispatcher_.queue().pending.empty() || !dispatcher_.queue().user_paused.empty()) return false;
   if (trials().counts()[TrialState::paused] == 0) {
     judge_.require_progress();
     done_ = true;
@@ -160,7 +161,7 @@ HYPERTUNE_INLINE bool Controller::drain(Outcome& out) {
 HYPERTUNE_INLINE std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
   judge_.set_now(now);
   const std::size_t before = out.commands.size();
-  while (!ending_ && !interrupted_ && !dispatcher_.queue().all_rest) {
+  while (!ending_ && !interrupted_ && !dispatcher_.queue().all_paused) {
     if (!start_pending(out) && !start_chosen(out)) break;
     for (std::size_t i = before; i < out.commands.size(); ++i)
       if (const auto* go = std::get_if<Launch>(&out.commands[i])) return go->trial;

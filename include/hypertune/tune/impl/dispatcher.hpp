@@ -31,7 +31,7 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
   go.point = entry.point;
   go.params = state.space().params(entry.point);
   if (!go.parked || state.exploited(trial))
-    go.restore = run.restoring = judge_.hold(trial);  // a parked run may have to be rebuilt from a checkpoint
+    go.restore = run.restoring = judge_.pin_restorable(trial);  // a parked run may have to be rebuilt from a checkpoint
   go.next_step = go.parked ? entry.steps : go.restore.empty() ? 0 : go.restore.front().steps;
   const auto* where = state.where(trial);
   allocation.generation = go.parked && where != nullptr ? where->generation : 0;
@@ -114,7 +114,7 @@ HYPERTUNE_INLINE LiveTrial Dispatcher::leave(TrialId trial) {
   give_back(run.allocation);
   for (const Slot& slot : run.leaving) placement_.release(slot);
   freed_ = true;
-  judge_.let_go(run);
+  judge_.unpin_restorable(run);
   return run;
 }
 
@@ -177,7 +177,7 @@ HYPERTUNE_INLINE void Dispatcher::give_back(const Allocation& allocation) {
   for (int rank = 0; rank < allocation.workers(); ++rank) placement_.release(allocation[rank]);
 }
 
-HYPERTUNE_INLINE bool Dispatcher::bring_home(TrialId trial, Allocation& allocation, Outcome& out) {
+HYPERTUNE_INLINE bool Dispatcher::place_parked(TrialId trial, Allocation& allocation, Outcome& out) {
   auto& state = judge_.state();
   const auto& entry = state.trials()[trial];
   const auto* home = state.where(trial);

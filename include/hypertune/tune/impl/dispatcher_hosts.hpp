@@ -26,7 +26,7 @@ HYPERTUNE_INLINE void Dispatcher::host_gained(const HostGained& e, Outcome& out)
   hosts_changed_ = true;
   freed_ = true;
   if (news) judge_.commit(record::HostGained{name}, out);
-  part_held(name, out);
+  requeue_unreachable(name, out);
   for (const TrialId trial : held_on(name))
     if (!stopped_.contains(trial) && away_host(held_.at(trial).allocation) == nullptr)
       out.commands.push_back(std::move(held_.extract(trial).mapped()));
@@ -47,10 +47,10 @@ HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
   }
   // A host that was never there and is still coming is not lost.
   if (!known && !(first && e.coming)) judge_.commit(record::HostLost{name, e.why, e.for_good}, out);
-  if (!away_.contains(name)) let_go(name, detail::format("host '{}' is lost: {}", name, e.why), out);
+  if (!away_.contains(name)) requeue_held(name, detail::format("host '{}' is lost: {}", name, e.why), out);
 }
 
-HYPERTUNE_INLINE void Dispatcher::lose_again(const std::map<std::string, bool>& hosts) {
+HYPERTUNE_INLINE void Dispatcher::mark_hosts_lost(const std::map<std::string, bool>& hosts) {
   for (const auto& [name, for_good] : hosts)
     if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, for_good);
 }
@@ -171,14 +171,14 @@ HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::held_on(const std::string& hos
 
 // The host's addresses are known now: requeues trials that wait for it and were to have workers on hosts that it cannot
 // reach.
-HYPERTUNE_INLINE void Dispatcher::part_held(const std::string& host, Outcome& out) {
+HYPERTUNE_INLINE void Dispatcher::requeue_unreachable(const std::string& host, Outcome& out) {
   const auto trials = held_on(host);
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial)
     if (!stopped_.contains(*trial) && !placement_.network().joins(held_.at(*trial).allocation))
       requeue(*trial, placement_.network().why(), out);
 }
 
-HYPERTUNE_INLINE void Dispatcher::let_go(const std::string& host, const std::string& why, Outcome& out) {
+HYPERTUNE_INLINE void Dispatcher::requeue_held(const std::string& host, const std::string& why, Outcome& out) {
   const auto trials = held_on(host);
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) requeue(*trial, why, out);  // keeps the order
 }
@@ -207,7 +207,7 @@ HYPERTUNE_INLINE void Dispatcher::give_up_hosts(Outcome& out) {
     at = away_.erase(at);
     out.notices.push_back(why + ": the run goes on without it, and may decide otherwise than it would have");
     if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, false, why);
-    let_go(name, why, out);
+    requeue_held(name, why, out);
   }
 }
 

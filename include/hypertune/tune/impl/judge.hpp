@@ -16,14 +16,14 @@ HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
     offer(paused->trial);
   else if (const auto* sealed = std::get_if<record::TrialCheckpointed>(&what)) {
     // Before add(): a superseded checkpoint with more steps must not count as newer than this one.
-    if (bases_.contains(sealed->trial)) has_saved_itself(sealed->trial);
+    if (bases_.contains(sealed->trial)) on_own_checkpoint(sealed->trial);
     retention_.add(sealed->checkpoint, state_.loss_at(sealed->trial, sealed->checkpoint.steps));
   } else if (const auto* exploited = std::get_if<record::TrialExploited>(&what)) {
     release(bases_, exploited->trial);
     if (retention_.pin(exploited->checkpoint)) bases_.emplace(exploited->trial, exploited->checkpoint);
     for (auto& offer : offers_[exploited->trial]) offer.last = false;
     review_offers();
-    empty_handed_.erase(exploited->trial);
+    without_checkpoint_.erase(exploited->trial);
   } else if (const auto* failed = std::get_if<record::AttemptFailed>(&what)) {
     if (const auto* where = state_.where(failed->trial);
         failed->cause.exclude_host && where != nullptr && where->others.empty())
@@ -38,7 +38,7 @@ HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
     release(bases_, ended->trial);
     for (auto& offer : offers_[ended->trial]) offer.last = false;
     review_offers();
-    empty_handed_.erase(ended->trial);
+    without_checkpoint_.erase(ended->trial);
     retention_.trial_ended(ended->trial);
   }
 }
@@ -51,13 +51,13 @@ HYPERTUNE_INLINE void Judge::release(Pins& pins, TrialId trial) {
 // that it had saved by then, not a later one, which has no report to judge it by yet. Also, when a later checkpoint
 // arrives may depend on the network, while all checkpoints of before a pause have arrived by the time of the pause.
 HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
-  empty_handed_.erase(trial);
+  without_checkpoint_.erase(trial);
   if (!state_.exploits()) return;
   auto& offers = offers_[trial];
   for (auto& offer : offers) offer.last = false;
   const auto saved = state_.restorable(trial);
   if (saved.empty())
-    empty_handed_.insert(trial);
+    without_checkpoint_.insert(trial);
   else
     offers.push_back({.checkpoint = saved.front(), .steps = trials()[trial].steps});
   review_offers();
@@ -82,7 +82,7 @@ HYPERTUNE_INLINE void Judge::review_offers() {
 }
 
 // The trial has saved a checkpoint: those that it made before it took over another trial's state are superseded.
-HYPERTUNE_INLINE void Judge::has_saved_itself(TrialId trial) {
+HYPERTUNE_INLINE void Judge::on_own_checkpoint(TrialId trial) {
   release(bases_, trial);
   const auto* names = state_.superseded(trial);
   if (names == nullptr) return;
@@ -285,7 +285,7 @@ HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
          choice.trial, choice.donor);
   require_sound(choice.point, detail::format("the scheduler '{}'", state_.scheduler()));
   std::vector<CheckpointInfo> donated;
-  if (!empty_handed_.contains(choice.donor)) donated = state_.restorable(choice.donor);
+  if (!without_checkpoint_.contains(choice.donor)) donated = state_.restorable(choice.donor);
   if (choice.steps > 0) std::erase_if(donated, [&](const auto& c) { return c.steps > choice.steps; });
   if (const auto offers = offers_.find(choice.donor); offers != offers_.end())
     for (const auto& offer : offers->second)
@@ -358,7 +358,7 @@ HYPERTUNE_INLINE void Judge::add(Point point, Params params, Outcome& out) {
 
 HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool counts, Outcome& out) {
   const bool restored = !run.restoring.empty();
-  let_go(run);
+  unpin_restorable(run);
   if (counts && step >= trials()[e.trial].steps) {
     note_reported(e.trial, e.report.attributes, out);
     const bool new_names = !trials()[e.trial].judged && remember_names(run, e.report.metrics);
@@ -369,13 +369,13 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
   if (restored) drop_superfluous(out);  // checkpoints that were only pinned for the restore
 }
 
-HYPERTUNE_INLINE std::vector<CheckpointInfo> Judge::hold(TrialId trial) {
+HYPERTUNE_INLINE std::vector<CheckpointInfo> Judge::pin_restorable(TrialId trial) {
   auto restore = state_.restorable(trial);
   std::erase_if(restore, [&](const auto& checkpoint) { return !retention_.contains(checkpoint); });
   for (const auto& checkpoint : restore) retention_.pin(checkpoint);
   return restore;
 }
-HYPERTUNE_INLINE void Judge::let_go(LiveTrial& run) {
+HYPERTUNE_INLINE void Judge::unpin_restorable(LiveTrial& run) {
   for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
   run.restoring.clear();
 }

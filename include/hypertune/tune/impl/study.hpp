@@ -206,7 +206,7 @@ class ErasedStudy::State {
         asked = Ask{go->trial, go->params, go->point, go->next_step, go->seed};
     if (asked) out_[asked->trial] = Given{.next_step = asked->next_step, .heard = now, .last = {}};
     experiment_.write(out, now);
-    if (!asked && controller.suggestions().wanted()) return std::nullopt;
+    if (!asked && controller.suggestions().has_open_request()) return std::nullopt;
     experiment_.journal().flush();
     return asked;
   }

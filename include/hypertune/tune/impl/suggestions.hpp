@@ -76,7 +76,7 @@ HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, s
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE bool Suggestions::wanted() {
+HYPERTUNE_INLINE bool Suggestions::has_open_request() {
   const std::lock_guard guard(mutex_);
   return wanted_.has_value();
 }
@@ -97,7 +97,7 @@ HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard
   }
 }
 
-HYPERTUNE_INLINE void Suggestions::tell_rest() {
+HYPERTUNE_INLINE void Suggestions::tell_remaining() {
   std::unique_lock guard(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   try {
@@ -129,7 +129,7 @@ HYPERTUNE_INLINE bool Suggestions::work() {
     error = std::current_exception();
   }
   working_ = false;
-  rest_.notify_all();
+  idle_.notify_all();
   if (closed()) return false;
   if (error) (asked ? error_ : lost_) = error;
   if (suggestion && wanted_) answer_ = Answer{wanted_->trial, std::move(*suggestion), told};
@@ -137,7 +137,7 @@ HYPERTUNE_INLINE bool Suggestions::work() {
   return asked || error;
 }
 
-HYPERTUNE_INLINE void Suggestions::not_wanted() {
+HYPERTUNE_INLINE void Suggestions::answer_not_taken() {
   const std::lock_guard guard(mutex_);
   if (answer_) answer_->offered = true;
 }
@@ -148,9 +148,9 @@ HYPERTUNE_INLINE void Suggestions::close() {
   work_.notify_all();
 }
 
-HYPERTUNE_INLINE bool Suggestions::at_rest(double seconds) {
+HYPERTUNE_INLINE bool Suggestions::wait_idle(double seconds) {
   std::unique_lock guard(mutex_);
-  return rest_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
+  return idle_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
 }
 
 }  // namespace hypertune::inline v0

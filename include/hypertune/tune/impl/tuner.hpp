@@ -79,7 +79,7 @@ class Tuner::State {
   void wait_while_paused();
   bool is_paused() {
     const std::lock_guard guard(strand_);
-    return experiment_->controller().rests();
+    return experiment_->controller().is_paused();
   }
   void start_searcher_thread();
   void stop_searcher_thread();
@@ -198,7 +198,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
     }
     options_.executor.perform(std::move(command));
   }
-  if (std::exchange(out.sooner, false)) wake();
+  if (std::exchange(out.tick_earlier, false)) wake();
   if (!out.commands.empty() && waits_while_paused_) requests_.wake();
   out.commands.clear();
   if (gate_) {
@@ -260,7 +260,7 @@ HYPERTUNE_INLINE void Tuner::State::start_searcher_thread() {
         experiment_->controller().fill(now, out_);
         carry_out(out_, now);
       });
-      suggestions.not_wanted();
+      suggestions.answer_not_taken();
     }
   });
 }
@@ -309,7 +309,7 @@ HYPERTUNE_INLINE void Tuner::State::stop_searcher_thread() {
   over_.store(true, std::memory_order_release);
   auto& suggestions = experiment_->controller().suggestions();
   suggestions.close();
-  if (!suggestions.at_rest(leave_time) && options_.display != Display::quiet)
+  if (!suggestions.wait_idle(leave_time) && options_.display != Display::quiet)
     experiment_->note("waiting for the searcher '" + suggestions.name() + "' to come back from what it computes");
   searcher_thread_.join();
 }
@@ -472,7 +472,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   shutdown.reset();  // no event comes after this
   if (!error_ && !end_first) end();
   stop_searcher_thread();
-  if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_rest();
+  if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_remaining();
   if (error_) {
     // If the experiment's folder was moved or removed, any file in it may be the first to fail. The Journal knows the
     // cause.
