@@ -342,9 +342,9 @@ TEST_CASE("what speaks of a lost connection is told from other last words") {
        {"BrokenPipeError: [Errno 32] Broken pipe", "Connection closed by peer [127.0.0.1]:29500",
         "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
         "recv: CONNECTION RESET BY PEER", "EOFError", "Connection was likely closed. Did the remote server shutdown?"})
-    CHECK(local::speaks_of_lost_connection(words));
+    CHECK(local::mentions_lost_connection(words));
   for (const char* const words : {"", "no such data", "CUDA out of memory", "the loss is NaN at step 3"})
-    CHECK_FALSE(local::speaks_of_lost_connection(words));
+    CHECK_FALSE(local::mentions_lost_connection(words));
 }
 
 TEST_CASE("a command that fails says why, and rules judge it") {

@@ -23,8 +23,8 @@ bool& is_worker_process();
 /// How many SIGTERMs this worker process has received. When a machine is shut down or a job is ended, every process
 /// gets one. A worker ignores it otherwise: its driver, which gets it too, decides about the trial and may let it save
 /// first. The command has got it as well.
-std::atomic<int>& ends_from_outside();
-void leave_ends_to_driver();
+std::atomic<int>& sigterm_count();
+void count_sigterms();
 
 /// Not thread-safe. In a worker process the command is a direct child, which the kernel kills when the worker's main
 /// thread ends. In other processes a keeper process is its parent, and kills it when this process ends.

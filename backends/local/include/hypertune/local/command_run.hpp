@@ -168,7 +168,7 @@ class CommandRun final : public TrialRun {
   // if another rank is the cause, the attempt is ended for that meanwhile (a lost host is only noticed by its silence).
   // If several commands fail, the one whose wait ends first is named. On a busy machine failures are noticed in any
   // order, so a command that reports a lost connection is named only if no other fails.
-  bool others_are_why(const std::string& words);
+  bool failed_because_of_others(const std::string& words);
   // Whether no other command is known to have failed earlier and to be the possible cause.
   bool fails_first(bool follows);
   // Waits for a value of the group. False: it was not set until then, or the attempt is to end.
@@ -177,7 +177,7 @@ class CommandRun final : public TrialRun {
   // The command got SIGTERM together with all other processes here, and has ended. The driver gets it as well and will
   // probably stop the attempt. If it does not, the reason is unknown, but it was not the trial's fault.
   std::optional<Report> end_with_others(int status);
-  bool told_from_outside() const { return ends_from_outside() != ends_before_; }
+  bool received_sigterm() const { return sigterm_count() != sigterms_before_; }
 
   void terminate();
 
@@ -213,7 +213,7 @@ class CommandRun final : public TrialRun {
   double kill_at_ = 0;
   double look_for_stop_at_ = 0;
   std::optional<double> stopped_since_;
-  int ends_before_ = 0;  // ends_from_outside() when the command began
+  int sigterms_before_ = 0;  // sigterm_count() when the command began
 };
 
 }  // namespace hypertune::inline v0::local::detail

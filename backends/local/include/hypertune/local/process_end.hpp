@@ -16,11 +16,11 @@ Cause cause_of_status(int status, const std::string& who = "the trial's process"
 
 /// Adds the last output to the text of a cause. For a failure of the program itself the output is introduced by
 /// `before`, as it probably tells the reason; otherwise only as the end of the log.
-void add_last_words(Cause& cause, const std::string& words, const char* before);
+void append_last_output(Cause& cause, const std::string& words, const char* before);
 
 /// Whether the last output of a failed program mentions a lost peer, which may be the reason for its failure. Knows the
 /// messages of strerror(3), Python, Gloo, NCCL (ncclRemoteError) and PyTorch's stores; ignores case.
-bool speaks_of_lost_connection(std::string text);
+bool mentions_lost_connection(std::string text);
 
 /// The last non-empty line of `log` after its first `from` bytes, at most 300 bytes of it. `limit`: the log's limit, as
 /// in BoundedLog.

@@ -22,14 +22,14 @@ HYPERTUNE_INLINE bool& is_worker_process() {
   return worker;
 }
 
-HYPERTUNE_INLINE std::atomic<int>& ends_from_outside() {
+HYPERTUNE_INLINE std::atomic<int>& sigterm_count() {
   static std::atomic<int> count{0};
   return count;
 }
 
-HYPERTUNE_INLINE void leave_ends_to_driver() {
-  ends_from_outside() = 0;  // initialises the static before the handler uses it
-  ::signal(SIGTERM, [](int) { ends_from_outside().fetch_add(1, std::memory_order_relaxed); });
+HYPERTUNE_INLINE void count_sigterms() {
+  sigterm_count() = 0;  // initialises the static before the handler uses it
+  ::signal(SIGTERM, [](int) { sigterm_count().fetch_add(1, std::memory_order_relaxed); });
 }
 
 HYPERTUNE_INLINE ChildProcess::ChildProcess(const std::vector<std::string>& arguments,

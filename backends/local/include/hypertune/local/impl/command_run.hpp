@@ -91,7 +91,7 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   tail_.clear();
   adopted_.reset();
   terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
-  ends_before_ = ends_from_outside();
+  sigterms_before_ = sigterm_count();
   steps_ = context_->next_step();
   const auto& root = context_->checkpoints();
   store_.emplace(root.empty() ? context_->directory().parent_path().parent_path() : root);
@@ -210,9 +210,9 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
   const bool by_sigterm = process::exit_code(status) == 128 + SIGTERM;
   constexpr double apart = 0.25;  // seconds: processes are usually signalled one after the other
   for (const double until = hypertune::detail::steady_seconds() + apart;
-       by_sigterm && !told_from_outside() && hypertune::detail::steady_seconds() < until;)
+       by_sigterm && !received_sigterm() && hypertune::detail::steady_seconds() < until;)
     pump(0.01);
-  if (told_from_outside()) return end_with_others(status);
+  if (received_sigterm()) return end_with_others(status);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
     if (!leads()) {
       context_->group().set(end_of(gang_->place.rank), "");
@@ -232,8 +232,8 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
   std::string words;
   for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
   if (words.empty() && of_several()) words = last_line_;
-  add_last_words(cause, words, ": ");
-  if (of_several() && cause.source == FailureSource::user && others_are_why(words)) return std::nullopt;
+  append_last_output(cause, words, ": ");
+  if (of_several() && cause.source == FailureSource::user && failed_because_of_others(words)) return std::nullopt;
   cause.exclude_host = exclude_host_;
   cause.retry = !no_retry_;
   throw TrialFailure(std::move(cause));
@@ -262,9 +262,9 @@ HYPERTUNE_INLINE void CommandRun::wait_for_others() {
     if (!wait_in_group(end_of(rank), until)) return;
 }
 
-HYPERTUNE_INLINE bool CommandRun::others_are_why(const std::string& words) {
+HYPERTUNE_INLINE bool CommandRun::failed_because_of_others(const std::string& words) {
   const double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
-  const bool follows = speaks_of_lost_connection(words);
+  const bool follows = mentions_lost_connection(words);
   double seconds = gang_->place.on_one_host() ? patience_here : patience_elsewhere;
   if (follows) seconds += behind_others;
   if (!fails_first(follows)) seconds += behind_others;
@@ -312,7 +312,7 @@ HYPERTUNE_INLINE void CommandRun::terminate() {
   if (terminating_) return;
   terminating_ = true;
   kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
-  if (!told_from_outside()) child_->signal(SIGTERM);  // a second SIGTERM may interrupt the reaction to the first one
+  if (!received_sigterm()) child_->signal(SIGTERM);  // a second SIGTERM may interrupt the reaction to the first one
   if (suspended_) child_->signal(SIGCONT);
 }
 

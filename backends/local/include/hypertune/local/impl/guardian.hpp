@@ -101,7 +101,7 @@ class GuardianProcess {
     ::close(supervisor_.signals());
     for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
     ::signal(SIGPIPE, SIG_IGN);
-    leave_ends_to_driver();
+    count_sigterms();
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

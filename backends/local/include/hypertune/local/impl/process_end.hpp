@@ -45,11 +45,11 @@ HYPERTUNE_INLINE Cause cause_of_status(int status, const std::string& who) {
   return cause;
 }
 
-HYPERTUNE_INLINE void add_last_words(Cause& cause, const std::string& words, const char* before) {
+HYPERTUNE_INLINE void append_last_output(Cause& cause, const std::string& words, const char* before) {
   if (!words.empty()) cause.text += (cause.source == FailureSource::user ? before : log_ends_with) + words;
 }
 
-HYPERTUNE_INLINE bool speaks_of_lost_connection(std::string text) {
+HYPERTUNE_INLINE bool mentions_lost_connection(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   for (const char* const words :

@@ -207,8 +207,8 @@ HYPERTUNE_INLINE void ProcessDriver::retire(const std::shared_ptr<Worker>& worke
                                   static_cast<double>(launch->allocation.lead.resources.memory) / (1024.0 * 1024.0))};
   cgroups_.drop(worker->pid);
   if (const Launch* launch = worker->link.launch())
-    add_last_words(cause, last_line(log_of(*launch), worker->log_begin, start_.log_limit),
-                   "; the last line of its log: ");
+    append_last_output(cause, last_line(log_of(*launch), worker->log_begin, start_.log_limit),
+                       "; the last line of its log: ");
   apply(worker, worker->link.exited(std::move(cause)));
   worker->socket = Descriptor();
 }
