@@ -2,6 +2,7 @@
 
 #include "commands.hpp"
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/process/subprocess.hpp>
@@ -13,7 +14,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -152,11 +152,9 @@ std::vector<cluster::Session::Port> ports_of(const std::vector<std::string>& por
   for (const auto& text : ports) {
     const auto colon = text.find(':');
     const auto number = [&](std::string_view part) {
-      int port = 0;
-      const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), port);
-      if (error != std::errc() || end != part.data() + part.size() || port < 1 || port > 65535)
-        fail(Errc::usage, "'{}' is no port to forward: write PORT, or LOCAL:REMOTE", text);
-      return static_cast<std::uint16_t>(port);
+      const auto port = detail::parse_number<std::uint16_t>(part);
+      if (!port || *port == 0) fail(Errc::usage, "'{}' is no port to forward: write PORT, or LOCAL:REMOTE", text);
+      return *port;
     };
     const auto local = number(std::string_view(text).substr(0, colon));
     all.push_back({.local = local,

@@ -2,7 +2,9 @@
 #include "commands.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_lock.hpp>
@@ -14,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -32,10 +33,8 @@ using detail::terminal::printable;
 int tell(const ControlAnswer& answer) {
   std::string_view rest = answer.text;
   while (!rest.empty()) {
-    const auto end = std::min(rest.find('\n'), rest.size());
-    const auto line = printable(rest.substr(0, end));
+    const auto line = printable(detail::take_until(rest, '\n'));
     answer.done ? fmt::print("{}\n", line) : detail::say("hypertune: " + line);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return answer.done ? exit_done : exit_usage;
 }
@@ -101,11 +100,9 @@ std::vector<fs::path> experiments_below(const fs::path& folder) {
 }
 
 std::int64_t trial_number(const std::string& text) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 0)
-    fail(Errc::usage, "a trial's number is a whole number from 0, not '{}'", text);
-  return number;
+  const auto number = detail::parse_number<std::int64_t>(text);
+  if (!number || *number < 0) fail(Errc::usage, "a trial's number is a whole number from 0, not '{}'", text);
+  return *number;
 }
 
 int stop(const ControlArguments& arguments) {

@@ -7,6 +7,7 @@
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/show/dashboard.hpp>
@@ -34,11 +35,7 @@ std::string tunnel_line(std::uint16_t port) {
   // "client address, client port, server address, server port"
   std::string_view text = connection;
   std::array<std::string_view, 4> parts;
-  for (auto& part : parts) {
-    const auto end = std::min(text.find(' '), text.size());
-    part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (auto& part : parts) part = detail::take_until(text, ' ');
   std::string host(parts[2]);
   for (const char c : host)
     if (std::string_view("0123456789abcdefABCDEF.:").find(c) == std::string_view::npos) host.clear();

@@ -1,6 +1,7 @@
 #include "init_guess.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/text.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -182,9 +183,7 @@ CommandHelp read_help(std::string_view text) {
   };
   constexpr std::size_t longest = 2000;  // most characters of a line that are searched
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    std::string line(text.substr(0, std::min(end, longest)));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string line(detail::take_until(text, '\n').substr(0, longest));
     std::smatch match;
     if (!std::regex_match(line, match, entry)) {
       if (line.starts_with("    "))

@@ -12,6 +12,7 @@
 #include "trackers.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/stable_sort.hpp>
@@ -26,7 +27,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -40,11 +40,9 @@ namespace hypertune::inline v0::command {
 namespace {
 
 std::int64_t whole_number(const std::string& text, std::string_view option) {
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 1)
-    fail(Errc::usage, "{} takes a whole number from 1, not '{}'", option, text);
-  return number;
+  const auto number = detail::parse_number<std::int64_t>(text);
+  if (!number || *number < 1) fail(Errc::usage, "{} takes a whole number from 1, not '{}'", option, text);
+  return *number;
 }
 
 // "N" trials in all, or "+N" more than the experiment has.

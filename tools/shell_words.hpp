@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/detail/text_width.hpp>
 
 #include <algorithm>
@@ -15,11 +16,8 @@ namespace hypertune::inline v0::command {
 /// The parts between spaces.
 inline std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(' '), text.size());
-    if (end > 0) words.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty())
+    if (const auto word = detail::take_until(text, ' '); !word.empty()) words.emplace_back(word);
   return words;
 }
 

@@ -1,5 +1,6 @@
 // Answers with rows and columns of the table of trials.
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/view/answers.hpp>
@@ -8,7 +9,6 @@
 #include <hypertune/show/view/space_text.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -19,11 +19,7 @@ namespace hypertune::inline v0::view {
 namespace {
 
 std::optional<std::size_t> place_of(std::string_view text) {
-  if (!text.starts_with('@')) return std::nullopt;
-  std::size_t place = 0;
-  const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), place);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return place;
+  return text.starts_with('@') ? detail::parse_number<std::size_t>(text.substr(1)) : std::nullopt;
 }
 
 // A hash of the trial id, which alone decides whether a sample contains the trial.

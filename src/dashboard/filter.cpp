@@ -1,11 +1,11 @@
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/view/filter.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -124,16 +124,12 @@ class Parser {
   }
 
   static std::optional<TrialId> whole(std::string_view text) {
-    TrialId number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-    return number;
+    const auto number = detail::parse_number<TrialId>(text);
+    return number && *number >= 0 ? number : std::nullopt;
   }
   static std::optional<double> number(const std::string& text) {
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size() && !std::isnan(number)) return number;
-    return std::nullopt;
+    const auto number = detail::parse_number<double>(text);
+    return number && !std::isnan(*number) ? number : std::nullopt;
   }
 
   std::string_view text_;

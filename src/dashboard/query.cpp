@@ -1,3 +1,6 @@
+#include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/percent.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/view/query.hpp>
 
@@ -5,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace hypertune::inline v0::view {
@@ -14,40 +16,19 @@ namespace {
 
 constexpr std::size_t max_target = 65536, max_parameters = 100;
 
-int digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+// `text` with %xx decoded, and with spaces for '+' if `plus`.
+std::string decoded(std::string text, bool plus) {
+  if (plus) std::replace(text.begin(), text.end(), '+', ' ');
+  auto out = detail::percent_decoded(text);
+  if (!out) fail(Errc::input, "the request's address has a '%' without two hexadecimal digits after it");
+  return *std::move(out);
 }
 
 }  // namespace
 
-std::string percent_decoded(std::string_view text, bool plus) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus) {
-      out += ' ';
-    } else if (text[i] != '%') {
-      out += text[i];
-    } else {
-      const int high = i + 2 < text.size() ? digit(text[i + 1]) : -1, low = high < 0 ? -1 : digit(text[i + 2]);
-      if (low < 0) fail(Errc::input, "the request's address has a '%' without two hexadecimal digits after it");
-      out += static_cast<char>(high * 16 + low);
-      i += 2;
-    }
-  }
-  return out;
-}
-
 std::vector<std::string> split(std::string_view text, char at) {
   std::vector<std::string> parts;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(at), text.size());
-    parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  while (!text.empty()) parts.emplace_back(detail::take_until(text, at));
   return parts;
 }
 
@@ -57,15 +38,13 @@ Query::Query(std::string_view target) {
   target = target.substr(0, target.find('#'));
   if (!target.starts_with('/')) fail(Errc::input, "the request's address does not begin with '/'");
   const auto question = std::min(target.find('?'), target.size());
-  path_ = percent_decoded(target.substr(0, question), false);
+  path_ = decoded(std::string(target.substr(0, question)), false);
   if (question == target.size()) return;
   for (const auto& pair : split(target.substr(question + 1), '&')) {
     if (all_.size() == max_parameters) fail(Errc::input, "the request has more than {} parameters", max_parameters);
     const auto equal = std::min(pair.find('='), pair.size());
-    std::string name = percent_decoded(std::string_view(pair).substr(0, equal), true);
-    std::string value =
-        equal == pair.size() ? std::string() : percent_decoded(std::string_view(pair).substr(equal + 1), true);
-    all_.emplace_back(std::move(name), std::move(value));
+    all_.emplace_back(decoded(pair.substr(0, equal), true),
+                      decoded(pair.substr(std::min(equal + 1, pair.size())), true));
   }
 }
 
@@ -83,19 +62,17 @@ std::string Query::text(std::string_view name, std::string_view otherwise) const
 std::int64_t Query::whole(std::string_view name, std::int64_t otherwise, std::int64_t least, std::int64_t most) const {
   const auto& found = text(name);
   if (found.empty()) return otherwise;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), number);
-  if (error != std::errc() || end != found.data() + found.size() || number < least || number > most)
+  const auto number = detail::parse_number<std::int64_t>(found);
+  if (!number || *number < least || *number > most)
     fail(Errc::input, "'{}' must be a whole number from {} to {}, not '{}'", name, least, most, found.substr(0, 100));
-  return number;
+  return *number;
 }
 
 std::optional<double> Query::real(std::string_view name) const {
   const auto& found = text(name);
   if (found.empty()) return std::nullopt;
-  double number = 0;
-  const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), number);
-  if (error != std::errc() || end != found.data() + found.size() || !std::isfinite(number))
+  const auto number = detail::parse_number<double>(found);
+  if (!number || !std::isfinite(*number))
     fail(Errc::input, "'{}' must be a number, not '{}'", name, found.substr(0, 100));
   return number;
 }

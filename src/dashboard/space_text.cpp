@@ -1,3 +1,4 @@
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/front.hpp>
 #include <hypertune/record/pareto.hpp>
@@ -49,9 +50,7 @@ std::vector<std::string> list_items(std::string_view text) {
 double number_of(std::string_view text) {
   if (text == ".inf") return std::numeric_limits<double>::infinity();
   if (text == "-.inf") return -std::numeric_limits<double>::infinity();
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : unknown;
+  return detail::parse_number<double>(text).value_or(unknown);
 }
 
 // Converts a scalar of the space's text to JSON. Quoted text has YAML's escapes, which are nearly the same as JSON's.

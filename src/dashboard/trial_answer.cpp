@@ -1,6 +1,7 @@
 // /api/trial and /api/log: answers that are read from the folder on request.
 #include "api.hpp"
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/log_files.hpp>
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 #include <utility>
@@ -88,13 +88,12 @@ std::string ask_why_waiting(const std::filesystem::path& folder, const std::vect
     constexpr double patience = 1;
     const auto text = ask_driver(folder, {.kind = ControlRequest::Kind::why, .trials = trials}, patience).text;
     for (const auto& line : view::split(text, '\n')) {
-      TrialId trial = 0;
       if (line.starts_with(nothing_runs) || line.starts_with(at_rest)) whole = line;
       if (!line.starts_with("trial ")) continue;
       const auto colon = line.find(": ");
       if (colon == std::string::npos) continue;
-      const auto [end, error] = std::from_chars(line.data() + 6, line.data() + colon, trial);
-      if (error == std::errc() && end == line.data() + colon) reasons.emplace_back(trial, line.substr(colon + 2));
+      if (const auto trial = detail::parse_number<TrialId>(std::string_view(line).substr(6, colon - 6)))
+        reasons.emplace_back(*trial, line.substr(colon + 2));
     }
   } catch (const Error&) {  // another user's or machine's driver, or it is busy or has just ended
   }

@@ -3,13 +3,13 @@
 // plan (`NAME/plan`).
 #include "nccl_group.hpp"
 
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -28,23 +28,11 @@ namespace {
 
 constexpr double look_seconds = 0.1;  // between two checks whether the generation goes on
 
-std::string to_hex(const ncclUniqueId& id) {
-  std::string text;
-  for (const char byte : id.internal)
-    fmt::format_to(std::back_inserter(text), "{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-ncclUniqueId from_hex(std::string_view text) {
+ncclUniqueId id_of(std::string_view text) {
   ncclUniqueId id{};
-  bool good = text.size() == 2 * sizeof id.internal;
-  for (std::size_t i = 0; good && i < sizeof id.internal; ++i) {
-    unsigned char byte = 0;
-    const char* begin = text.data() + 2 * i;
-    good = std::from_chars(begin, begin + 2, byte, 16).ptr == begin + 2;
-    id.internal[i] = static_cast<char>(byte);
-  }
-  if (!good) throw GroupError(GroupError::Kind::failed, "NCCL: what stands at the rendezvous is no unique id");
+  const auto bytes = from_hex(text);
+  if (!bytes || bytes->size() != sizeof id.internal)
+    throw GroupError(GroupError::Kind::failed, "NCCL: what stands at the rendezvous is no unique id");
   return id;
 }
 
@@ -126,14 +114,14 @@ NcclGroup::Plan NcclGroup::agree(NcclGroup* former, SteadyTime deadline) {
       ncclUniqueId id{};
       if (const ncclResult_t result = ncclGetUniqueId(&id); result != ncclSuccess)
         give_up_failed(result, "a unique id", 0);
-      plan.id = to_hex(id);
+      plan.id = to_hex(id.internal);
     } else if (plan.way == "grow") {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
       const auto id = std::make_shared<ncclUniqueId>();
       const ncclResult_t result =
           call_aside(*former, [id](ncclComm_t comm) { return ncclCommGetUniqueId(comm, id.get()); }, deadline);
       if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "a unique id to grow", 0);
-      plan.id = to_hex(*id);
+      plan.id = to_hex(id->internal);
 #endif
     }
     plan.text = fmt::format("{} {} {}", plan.way, plan.id.empty() ? "-" : plan.id, fmt::join(plan.left, " "));
@@ -189,7 +177,7 @@ std::vector<int> NcclGroup::not_there() { return without("has/", steady_after(st
 
 void NcclGroup::create(const Plan& plan, SteadyTime deadline) {
   ncclConfig_t config = non_blocking();
-  const ncclResult_t result = ncclCommInitRankConfig(&device_->made, size(), from_hex(plan.id), rank(), &config);
+  const ncclResult_t result = ncclCommInitRankConfig(&device_->made, size(), id_of(plan.id), rank(), &config);
   device_->handle.adopt(device_->made);
   if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "connecting", 0);
   wait_for_peers(deadline, nullptr);
@@ -224,7 +212,7 @@ void NcclGroup::shrink([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclG
 void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGroup* former,
                      [[maybe_unused]] SteadyTime deadline) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
-  const ncclUniqueId id = from_hex(plan.id);
+  const ncclUniqueId id = id_of(plan.id);
   if (!former) {
     ncclConfig_t config = non_blocking();
     const ncclResult_t result = ncclCommGrow(nullptr, size(), &id, rank(), &device_->made, &config);

@@ -2,6 +2,7 @@
 #include "kubeconfig.hpp"
 #include "url.hpp"
 
+#include <hypertune/detail/text.hpp>
 #include <hypertune/k8s/access.hpp>
 
 #include <cstdlib>
@@ -30,11 +31,8 @@ std::vector<std::filesystem::path> usual_files(const Variable& variable) {
   std::vector<std::filesystem::path> named, files;
   if (const auto list = variable("KUBECONFIG")) {
     std::string_view rest = *list;
-    while (!rest.empty()) {
-      const auto end = std::min(rest.find(':'), rest.size());
-      if (end > 0) named.emplace_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
+    while (!rest.empty())
+      if (const auto file = hypertune::detail::take_until(rest, ':'); !file.empty()) named.emplace_back(file);
   } else if (const auto home = variable("HOME")) {
     named.push_back(std::filesystem::path(*home) / ".kube" / "config");
   }

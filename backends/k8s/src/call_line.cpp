@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/text.hpp>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -19,14 +20,6 @@ namespace hypertune::inline v0::k8s {
 namespace {
 
 namespace websocket = beast::websocket;
-
-// Makes a peer's text safe for a message: one line, no control characters for a terminal, at most 200 bytes.
-std::string shown(std::string_view text) {
-  std::string line(text.substr(0, std::min<std::size_t>(text.find('\n'), 200)));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
-  return line;
-}
 
 }  // namespace
 
@@ -130,7 +123,8 @@ asio::awaitable<bool> CallLine::receive(Received& into) {
 
 void CallLine::failed(const ErrorCode& error) {
   if (error != websocket::error::closed) return cut("the connection was lost: " + error.message());
-  const auto said = shown(std::string_view(stream_.reason().reason.data(), stream_.reason().reason.size()));
+  const auto said =
+      hypertune::detail::ascii_line(std::string_view(stream_.reason().reason.data(), stream_.reason().reason.size()));
   cut(said.empty() ? std::string("the other side has closed the connection") : said);
 }
 

@@ -3,9 +3,9 @@
 
 #include "status.hpp"
 
-#include <boost/json.hpp>
+#include <hypertune/detail/parse_number.hpp>
 
-#include <charconv>
+#include <boost/json.hpp>
 
 namespace hypertune::inline v0::k8s::detail {
 
@@ -36,9 +36,9 @@ CommandEnd read_command_end(std::string_view text) {
   for (const auto& cause : causes->get_array()) {
     const auto* one = cause.if_object();
     if (one == nullptr || text_in(*one, "reason") != "ExitCode") continue;
-    const auto number = text_in(*one, "message");
-    const auto [stop, wrong] = std::from_chars(number.data(), number.data() + number.size(), end.code);
-    end.exited = wrong == std::errc() && stop == number.data() + number.size();
+    const auto code = hypertune::detail::parse_number<int>(text_in(*one, "message"));
+    end.exited = code.has_value();
+    end.code = code.value_or(end.code);
   }
   return end;
 }

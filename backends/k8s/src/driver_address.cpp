@@ -1,4 +1,6 @@
 // DriverAddress: where workers find their driver.
+#include <hypertune/detail/hex.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/driver_address.hpp>
 
@@ -6,16 +8,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cstdint>
 
 namespace hypertune::inline v0::k8s {
 namespace {
 
 constexpr std::size_t longest = 256;
-
-bool is_fingerprint(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
 
 bool take(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
@@ -47,7 +45,7 @@ DriverAddress DriverAddress::parse(std::string_view text) {
   if (middle == std::string_view::npos) refuse(whole);
   std::string_view place = text.substr(0, middle), pin = text.substr(middle + 1);
   DriverAddress address;
-  if (!take(pin, "sha256:") || !is_fingerprint(pin)) refuse(whole);
+  if (!take(pin, "sha256:") || !hypertune::detail::is_hex(pin, 64)) refuse(whole);
   address.fingerprint = pin;
   const auto colon = place.rfind(':');
   if (colon == std::string_view::npos) refuse(whole);
@@ -59,8 +57,8 @@ DriverAddress DriverAddress::parse(std::string_view text) {
   boost::system::error_code error;
   const auto parsed = boost::asio::ip::make_address(address.ip, error);
   if (error || parsed.is_v6() != v6) refuse(whole);
-  const auto [end, wrong] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (wrong != std::errc() || end != port.data() + port.size() || address.port == 0) refuse(whole);
+  address.port = hypertune::detail::parse_number<std::uint16_t>(port).value_or(0);
+  if (address.port == 0) refuse(whole);
   return address;
 }
 

@@ -4,6 +4,8 @@
 #include "base64.hpp"
 #include "url.hpp"
 
+#include <hypertune/detail/percent.hpp>
+
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -143,7 +145,7 @@ void take_impersonation(const Node& user, Access& access) {
   if (!without_value(user, "as-user-extra"))
     for (const auto& [key, values] : user["as-user-extra"].entries())
       for (const auto& value : values.texts())
-        access.headers.emplace_back("Impersonate-Extra-" + percent_encoded(key), value);
+        access.headers.emplace_back("Impersonate-Extra-" + hypertune::detail::percent_encoded(key), value);
   for (const auto& [name, value] : access.headers)
     for (const char c : value)
       if (static_cast<unsigned char>(c) < ' ' || c == 0x7f)

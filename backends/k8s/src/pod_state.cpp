@@ -3,6 +3,8 @@
 
 #include "pod_manifest.hpp"
 
+#include <hypertune/detail/utf8.hpp>
+
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <fmt/format.h>
@@ -52,12 +54,7 @@ void each_object(const json::object& object, std::string_view key, const F& f) {
 // Shortened, without a full stop at the end.
 std::string one_line(std::string text, std::size_t most = 300) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
-  if (text.size() > most) {
-    text.resize(most);
-    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0U) == 0x80U) text.pop_back();
-    text += "…";
-  }
-  return text;
+  return hypertune::detail::utf8_shortened(text, most);
 }
 std::string with_reason(std::string_view what, const std::string& why) {
   return why.empty() ? std::string(what) : fmt::format("{} ({})", what, why);

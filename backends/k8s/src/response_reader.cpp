@@ -1,14 +1,13 @@
 // Part of hypertune::k8s.
 #include "response_reader.hpp"
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 
 #include <boost/beast/core/buffers_range.hpp>
 #include <boost/beast/http/fields.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
-
-#include <charconv>
 
 namespace hypertune::inline v0::k8s::detail {
 
@@ -102,11 +101,7 @@ int ResponseReader::status() const { return static_cast<int>(state_->parser.get(
 std::string ResponseReader::header(const char* name) const { return std::string(state_->parser.get()[name]); }
 
 std::optional<double> ResponseReader::retry_after() const {
-  const std::string text = header("Retry-After");
-  unsigned seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return static_cast<double>(seconds);
+  return hypertune::detail::parse_number<unsigned>(header("Retry-After"));
 }
 
 }  // namespace hypertune::inline v0::k8s::detail

@@ -35,7 +35,7 @@ namespace detail {
 
 std::string one_line(std::string_view text, std::size_t most) {
   std::string line;
-  for (const char c : text.substr(0, most)) {
+  for (const char c : text.substr(0, hypertune::detail::utf8_cut(text, most))) {
     const bool blank = static_cast<unsigned char>(c) <= ' ' || c == 0x7f;
     if (!blank)
       line += c;
@@ -43,12 +43,7 @@ std::string one_line(std::string_view text, std::size_t most) {
       line += ' ';
   }
   while (line.ends_with(' ')) line.pop_back();
-  if (text.size() > most) {
-    while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xc0U) == 0x80U) line.pop_back();
-    if (!line.empty() && static_cast<unsigned char>(line.back()) >= 0xc0U) line.pop_back();
-    line += "…";
-  }
-  return line;
+  return text.size() > most ? line + "…" : line;
 }
 
 std::string without_queries(std::string_view text) {

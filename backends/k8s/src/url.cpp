@@ -2,11 +2,12 @@
 #include "url.hpp"
 
 #include <hypertune/detail/network_text.hpp>
+#include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/percent.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <utility>
 
@@ -16,11 +17,6 @@ namespace detail {
 
 namespace {
 
-bool is_unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
-
 std::string in_lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -29,28 +25,8 @@ std::string in_lower_case(std::string_view text) {
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port == 0) return std::nullopt;
-  return port;
-}
-
-/// nullopt: a '%' is not followed by two hexadecimal digits.
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '%') {
-      decoded += text[at];
-      continue;
-    }
-    unsigned byte = 0;
-    const auto digits = text.substr(at + 1, 2);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
-    if (digits.size() != 2 || error != std::errc() || end != digits.data() + 2) return std::nullopt;
-    decoded += static_cast<char>(byte);
-    at += 2;
-  }
-  return decoded;
+  const auto port = hypertune::detail::parse_number<std::uint16_t>(text);
+  return port == 0 ? std::nullopt : port;
 }
 
 bool in_network(const std::string& host, const std::string& text) {
@@ -80,7 +56,7 @@ std::optional<Url> parse_url(std::string_view text) {
   while (path.ends_with('/')) path.remove_suffix(1);
   url.path = path;
   if (const auto at = authority.rfind('@'); at != std::string_view::npos) {
-    auto user = percent_decoded(authority.substr(0, at));
+    auto user = hypertune::detail::percent_decoded(authority.substr(0, at));
     if (!user) return std::nullopt;
     url.user = *std::move(user);
     authority.remove_prefix(at + 1);
@@ -108,26 +84,14 @@ std::optional<Url> parse_url(std::string_view text) {
   return url;
 }
 
-std::string percent_encoded(std::string_view text) {
-  std::string encoded;
-  encoded.reserve(text.size());
-  for (const char c : text) {
-    if (is_unreserved(c))
-      encoded += c;
-    else
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return encoded;
-}
-
 std::string target_of(const std::string& path, const Query& query) {
   std::string target = path;
   char separator = path.find('?') == std::string::npos ? '?' : '&';
   for (const auto& [name, value] : query) {
     target += std::exchange(separator, '&');
-    target += percent_encoded(name);
+    target += hypertune::detail::percent_encoded(name);
     target += '=';
-    target += percent_encoded(value);
+    target += hypertune::detail::percent_encoded(value);
   }
   return target;
 }
@@ -166,7 +130,7 @@ bool bypasses_proxy(const std::string& host, std::uint16_t port, std::string_vie
 
 std::string api_path(std::initializer_list<std::string_view> parts) {
   std::string path;
-  for (const auto part : parts) path += "/" + detail::percent_encoded(part);
+  for (const auto part : parts) path += "/" + hypertune::detail::percent_encoded(part);
   return path;
 }
 

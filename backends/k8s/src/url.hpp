@@ -23,9 +23,6 @@ struct Url {
 /// nullopt if it is not a URL. The default port is that of the scheme: 443 for https, otherwise 80.
 std::optional<Url> parse_url(std::string_view text);
 
-/// Encodes all characters but letters, digits, '-', '.', '_' and '~' as %XX.
-std::string percent_encoded(std::string_view text);
-
 /// The path with its query.
 std::string target_of(const std::string& path, const Query& query);
 

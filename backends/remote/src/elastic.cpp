@@ -30,11 +30,10 @@ using hypertune::detail::steady_seconds;
 
 // Fails before a worker is requested in vain.
 void require_room(const ElasticPlan& plan, const Resources& each) {
-  constexpr double slack = 1e-9;
   const auto require = [&](const char* what, const char* resource, double needs, const auto& amount) {
     double has = 0;
     for (const auto& worker : plan.workers) has = std::max(has, static_cast<double>(amount(worker.total)));
-    if (needs <= has + slack) return;
+    if (hypertune::detail::fits(needs, has)) return;
     if (const auto option = plan.options.find(resource); option != plan.options.end())
       fail(Errc::resources,
            "a trial needs {0} {1} (resources.{2}), and a worker has {3} ({4}): raise {4}, or lower resources.{2}",

@@ -1,6 +1,7 @@
 // Slurm's queue.
 #include "queue.hpp"
 
+#include <hypertune/detail/text.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 
 #include <fmt/format.h>
@@ -87,9 +88,7 @@ std::string_view why_never(std::string_view reason) {
 std::map<std::string, QueuedJob> read_queue(std::string_view printed) {
   std::map<std::string, QueuedJob> jobs;
   while (!printed.empty()) {
-    const auto end = std::min(printed.find('\n'), printed.size());
-    auto line = printed.substr(0, end);
-    printed.remove_prefix(std::min(end + 1, printed.size()));
+    auto line = hypertune::detail::take_until(printed, '\n');
     std::array<std::string_view, 3> parts;
     bool whole = true;
     for (auto& part : parts) {
@@ -212,9 +211,7 @@ std::string reason_of_srun(std::string_view said) {
   // The first error is the cause; the following ones are consequences.
   std::string_view rest = said;
   while (!rest.empty()) {
-    const auto end = std::min(rest.find('\n'), rest.size());
-    auto line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+    const auto line = hypertune::detail::take_until(rest, '\n');
     const auto complaint = line.find("error: ") != std::string_view::npos   ? line.find("error: ") + 7
                            : line.find("fatal: ") != std::string_view::npos ? line.find("fatal: ") + 7
                                                                             : line.size();

@@ -2,6 +2,7 @@
 #include "as_ssh_error.hpp"
 #include "session.hpp"
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/ssh/connection.hpp>
 #include <hypertune/ssh/output_mark.hpp>
@@ -9,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -111,10 +112,7 @@ static std::string endpoint(const std::string& text, const std::string& host) {
   }
   const auto colon = text.rfind(':');
   const std::string_view port = colon == std::string::npos ? text : std::string_view(text).substr(colon + 1);
-  int number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc() || end != port.data() + port.size() || number < 1 || number > 65535 || colon == 0 ||
-      text.front() == '-')
+  if (hypertune::detail::parse_number<std::uint16_t>(port).value_or(0) == 0 || colon == 0 || text.front() == '-')
     fail(Errc::usage,
          "host '{}': '{}' cannot be forwarded: give the absolute path of a socket, a port, or address:port", host,
          text);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/hex.hpp>
 
 // Inlined, so that programs need no library for it. xxHash supports this, also together with other includes of it.
 #ifndef XXH_INLINE_ALL
@@ -38,9 +39,7 @@ class ContentHash {
     return hash.hex();
   }
 
-  static bool well_formed(std::string_view hex) {
-    return hex.size() == 32 && hex.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  }
+  static bool well_formed(std::string_view hex) { return is_hex(hex, 32); }
 
  private:
   XXH3_state_t state_;

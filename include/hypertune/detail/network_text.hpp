@@ -1,11 +1,12 @@
 // Addresses and networks as text.
 #pragma once
 
+#include <hypertune/detail/parse_number.hpp>
+
 #include <arpa/inet.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -57,11 +58,9 @@ inline std::optional<Network> parse_network(std::string_view text) {
   if (slash == std::string_view::npos) return std::nullopt;
   const auto first = parse_address(text.substr(0, slash));
   const auto digits = text.substr(slash + 1);
-  unsigned bits = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
-  if (!first || error != std::errc() || end != digits.data() + digits.size() || bits > 8 * first->size())
-    return std::nullopt;
-  return Network{*first, bits};
+  const auto bits = parse_number<unsigned>(digits);
+  if (!first || !bits || *bits > 8 * first->size()) return std::nullopt;
+  return Network{*first, *bits};
 }
 
 }  // namespace hypertune::inline v0::detail

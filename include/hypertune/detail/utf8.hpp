@@ -38,6 +38,11 @@ constexpr std::size_t utf8_cut(std::string_view text, std::size_t at) {
   return at;
 }
 
+/// At most `most` bytes of a text, whole characters, with "…" after them if there were more.
+inline std::string utf8_shortened(std::string_view text, std::size_t most) {
+  return std::string(text.substr(0, utf8_cut(text, most))) + (text.size() > most ? "…" : "");
+}
+
 /// Appends a code point of at most U+10FFFF.
 inline void append_utf8(std::string& out, char32_t code) {
   const auto put = [&](char32_t byte) { out += static_cast<char>(byte); };

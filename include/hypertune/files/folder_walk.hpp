@@ -1,6 +1,7 @@
 // Lists a folder: its files, links and folders, without those that patterns exclude.
 #pragma once
 
+#include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 
 #include <fnmatch.h>
@@ -45,12 +46,7 @@ struct ExcludePattern {
     return taken;
   }
   /// Removes the first part of a path and returns it.
-  static std::string next(std::string_view& path) {
-    const auto end = std::min(path.find('/'), path.size());
-    std::string part(path.substr(0, end));
-    path.remove_prefix(std::min(end + 1, path.size()));
-    return part;
-  }
+  static std::string next(std::string_view& path) { return std::string(detail::take_until(path, '/')); }
   /// Compares part by part. If a part does not match, the last `**` takes one more; earlier choices need no revision.
   static bool matches_parts(std::string_view glob, std::string_view path) {
     std::string_view again_glob, again_path;

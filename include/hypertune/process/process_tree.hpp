@@ -1,27 +1,23 @@
 // Processes according to /proc: their parents and children, and their memory.
 #pragma once
 
+#include <hypertune/detail/parse_number.hpp>
+
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace hypertune::inline v0::process {
 
-inline pid_t to_pid(std::string_view text) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  return error == std::errc() && end == text.data() + text.size() ? pid : 0;
-}
+inline pid_t to_pid(std::string_view text) { return detail::parse_number<pid_t>(text).value_or(0); }
 
 /// A field of /proc/<pid>/stat by its number in proc(5), from 3 on; empty if the process is gone.
 inline std::string stat_field(pid_t pid, int number) {
@@ -46,10 +42,7 @@ inline pid_t parent_of(pid_t pid) { return to_pid(stat_field(pid, 4)); }
 /// When a process started, in clock ticks since the machine started. Together with its number, this identifies the
 /// process. 0 if it is gone.
 inline std::uint64_t start_of(pid_t pid) {
-  const std::string text = stat_field(pid, 22);
-  std::uint64_t ticks = 0;
-  std::from_chars(text.data(), text.data() + text.size(), ticks);
-  return ticks;
+  return detail::parse_number<std::uint64_t>(stat_field(pid, 22)).value_or(0);
 }
 
 /// Whether the process exists and has not ended. A zombie has ended.

@@ -1,6 +1,8 @@
 // Finds the file of a program as a shell does.
 #pragma once
 
+#include <hypertune/detail/text.hpp>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,10 +27,8 @@ inline std::filesystem::path program_file(std::string_view program) {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
   std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
   while (!rest.empty()) {
-    const auto end = std::min(rest.find(':'), rest.size());
-    auto file = std::filesystem::path(rest.substr(0, end)) / program;
+    auto file = std::filesystem::path(detail::take_until(rest, ':')) / program;
     if (runs(file)) return file;
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return {};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>
@@ -279,8 +280,8 @@ inline std::string last_word_of(const std::filesystem::path& directory) {
   const auto size = file.get() < 0 ? -1 : ::pread(file.get(), buffer.data(), buffer.size(), 0);
   if (size <= 0) return {};
   std::string_view text(buffer.data(), static_cast<std::size_t>(size));
-  text.remove_prefix(std::min(text.find('\n') + 1, text.size()));
-  return std::string(text.substr(0, text.find('\n')));
+  detail::take_until(text, '\n');
+  return std::string(detail::take_until(text, '\n'));
 }
 
 }  // namespace hypertune::inline v0

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/params.hpp>
 
@@ -33,11 +34,9 @@ class SpaceText {
   static std::vector<SpaceLine> read(std::string_view text) {
     std::vector<SpaceLine> lines;
     while (!text.empty()) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      SpaceText line(text.substr(0, end));
+      SpaceText line(take_until(text, '\n'));
       SpaceLine out;
       if (line.parse(out)) lines.push_back(std::move(out));
-      text.remove_prefix(std::min(end + 1, text.size()));
     }
     return lines;
   }

@@ -44,6 +44,19 @@ struct Resources {
   friend bool operator==(const Resources&, const Resources&) = default;
 };
 
+namespace detail {
+
+/// Whether `has` suffices for `needs`. The tolerance is for rounding errors, such as that of ten times 0.1.
+inline bool fits(double needs, double has) { return needs <= has + 1e-9; }
+inline bool fits(const std::map<std::string, double>& needs, const std::map<std::string, double>& has) {
+  for (const auto& [name, amount] : needs)
+    if (const auto found = has.find(name); amount > 0 && (found == has.end() || !fits(amount, found->second)))
+      return false;
+  return true;
+}
+
+}  // namespace detail
+
 /// Whether trials can be placed on a host when an executor names the host.
 enum class Presence : std::uint8_t {
   there,

@@ -1,6 +1,7 @@
 #include "links.hpp"
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/train/collective_text.hpp>
 #include <hypertune/train/rendezvous_values.hpp>
@@ -29,24 +30,6 @@ namespace hypertune::inline v0::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-std::string to_hex(const std::vector<char>& bytes) {
-  std::string text;
-  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
-
-std::optional<std::vector<char>> from_hex(const std::string& text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
-  if (text.size() % 2 != 0) return std::nullopt;
-  std::vector<char> bytes;
-  for (std::size_t i = 0; i < text.size(); i += 2) {
-    const int high = digit(text[i]), low = digit(text[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes.push_back(static_cast<char>(high * 16 + low));
-  }
-  return bytes;
-}
 
 /// Makes Gloo's thread run another round of its loop, with a pause so that it does not take a whole processor
 /// meanwhile. It has no state, as that thread may be about to call it when a GlooWaker is destroyed.
@@ -206,7 +189,7 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
     }
     auto bytes = from_hex(values[i].substr(begin, values[i].find(' ', begin) - begin));
     if (!bytes || bytes->empty()) throw bad();
-    addresses.push_back(std::move(*bytes));
+    addresses.emplace_back(bytes->begin(), bytes->end());
   }
 
   Connecting connecting(links, std::move(addresses), others, rendezvous,

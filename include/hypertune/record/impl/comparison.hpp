@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/best_so_far.hpp>
@@ -89,8 +90,7 @@ inline std::vector<std::pair<std::string, std::string>> settings_of(const Experi
   add_options(out, "schedule.", info.scheduler_options);
   std::string_view space = info.space;
   while (!space.empty()) {
-    const std::string_view line = space.substr(0, space.find('\n'));
-    space.remove_prefix(std::min(line.size() + 1, space.size()));
+    const std::string_view line = detail::take_until(space, '\n');
     if (const auto colon = line.find(": "); colon != std::string_view::npos)
       out.emplace_back("space." + std::string(line.substr(0, colon)), line.substr(colon + 2));
   }

@@ -37,8 +37,6 @@ class Query {
   std::vector<std::pair<std::string, std::string>> all_;
 };
 
-/// `text` with %xx decoded, and with spaces for '+' if `plus`. Error of kind `input`.
-std::string percent_decoded(std::string_view text, bool plus);
 /// The texts between the characters `at`.
 std::vector<std::string> split(std::string_view text, char at);
 

@@ -1,6 +1,7 @@
 // Reads GPU memory through NVML and nvidia-smi.
 #pragma once
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/local/gpu_memory.hpp>
 #include <hypertune/local/slot_binding.hpp>
@@ -9,7 +10,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -28,10 +28,8 @@ HYPERTUNE_INLINE Nvml::~Nvml() {
 
 HYPERTUNE_INLINE std::optional<GpuUse> Nvml::use(const std::string& name) const {
   void* device = nullptr;
-  unsigned index = 0;
-  const char* end = name.data() + name.size();
-  const bool number = !name.empty() && std::from_chars(name.data(), end, index).ptr == end;
-  if ((number ? by_index_(index, &device) : by_uuid_(name.c_str(), &device)) != 0) return std::nullopt;
+  const auto index = hypertune::detail::parse_number<unsigned>(name);
+  if ((index ? by_index_(*index, &device) : by_uuid_(name.c_str(), &device)) != 0) return std::nullopt;
   Memory memory{};
   if (memory_(device, &memory) != 0) return std::nullopt;
   return GpuUse{memory.used, memory.total};
@@ -55,10 +53,9 @@ HYPERTUNE_INLINE std::optional<SmiLine> SmiLine::read(std::string_view text) {
   if (words.size() != 4) return std::nullopt;
   SmiLine line{words[0], words[1], {}};
   for (auto [word, bytes] : {std::pair(&words[2], &line.use.used), {&words[3], &line.use.total}}) {
-    std::uint64_t mib = 0;
-    const char* end = word->data() + word->size();
-    if (std::from_chars(word->data(), end, mib).ptr != end || mib > (std::uint64_t{1} << 40U)) return std::nullopt;
-    *bytes = mib << 20U;
+    const auto mib = hypertune::detail::parse_number<std::uint64_t>(*word);
+    if (!mib || *mib > (std::uint64_t{1} << 40U)) return std::nullopt;
+    *bytes = *mib << 20U;
   }
   return line;
 }

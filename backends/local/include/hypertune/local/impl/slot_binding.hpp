@@ -1,6 +1,7 @@
 // SlotBinding: definitions.
 #pragma once
 
+#include <hypertune/detail/text.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/process/subprocess.hpp>
 
@@ -36,13 +37,11 @@ namespace detail {
 HYPERTUNE_INLINE std::vector<std::string> split_devices(std::string_view text, char separator) {
   std::vector<std::string> names;
   while (!text.empty()) {
-    const auto end = std::min(text.find(separator), text.size());
-    std::string_view name = text.substr(0, end);
+    std::string_view name = hypertune::detail::take_until(text, separator);
     while (!name.empty() && (name.front() == ' ' || name.front() == '\t')) name.remove_prefix(1);
     while (!name.empty() && (name.back() == ' ' || name.back() == '\r')) name.remove_suffix(1);
     if (name == "-1") break;  // CUDA ignores what follows
     if (!name.empty()) names.emplace_back(name);
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return names;
 }

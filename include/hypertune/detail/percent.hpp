@@ -1,0 +1,49 @@
+// Percent-encoding of URLs (RFC 3986, section 2).
+#pragma once
+
+#include <hypertune/detail/hex.hpp>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hypertune::inline v0::detail {
+
+/// Encodes all but the unreserved characters: letters, digits and "-._~".
+inline std::string percent_encoded(std::string_view text) {
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char c : text) {
+    const bool unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                            c == '.' || c == '_' || c == '~';
+    if (unreserved) {
+      encoded += c;
+      continue;
+    }
+    constexpr std::string_view digits = "0123456789ABCDEF";
+    const auto byte = static_cast<unsigned char>(c);
+    encoded += '%';
+    encoded += digits[byte >> 4U];
+    encoded += digits[byte & 15U];
+  }
+  return encoded;
+}
+
+/// nullopt: a '%' is not followed by two hexadecimal digits.
+inline std::optional<std::string> percent_decoded(std::string_view text) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (; !text.empty(); text.remove_prefix(1)) {
+    if (text.front() != '%') {
+      decoded += text.front();
+      continue;
+    }
+    const auto byte = text.size() < 3 ? std::nullopt : from_hex(text.substr(1, 2));
+    if (!byte) return std::nullopt;
+    decoded += *byte;
+    text.remove_prefix(2);
+  }
+  return decoded;
+}
+
+}  // namespace hypertune::inline v0::detail
