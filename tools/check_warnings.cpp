@@ -2,6 +2,7 @@
 
 #include "metric_names.hpp"
 
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -9,8 +10,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,8 +23,7 @@ std::string text_of_file(const std::filesystem::path& file) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error) || std::filesystem::file_size(file, error) > most || error)
     return {};
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return detail::read_file(file).value_or("");
 }
 
 // Whether a program may read all parameters from HYPERTUNE_PARAMS: its text, or that of a script in its command, says

@@ -4,6 +4,7 @@
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/ssh/executor.hpp>
 
 #include <boost/json.hpp>
@@ -14,8 +15,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,11 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 fs::path found(const fs::path& path, const Sweep& sweep) { return found_from(sweep, path); }
-
-std::string file_text(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 remote::HostSource hosts_of(const Sweep& sweep) {
   const SshSpec& text = *sweep.executor.ssh;
@@ -120,7 +114,7 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
 std::string sweep_description(const std::string& file, const std::vector<std::string>& set) {
   boost::json::object description;
   description["file"] = file;
-  description["text"] = file_text(file);
+  description["text"] = detail::read_file(file).value_or("");
   description["set"] = boost::json::value_from(set);
   return boost::json::serialize(description);
 }

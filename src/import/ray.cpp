@@ -1,6 +1,7 @@
 // Ray Tune's folders: one for each trial, with params.json and result.json, which has one line for each result.
 #include "study.hpp"
 
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/error.hpp>
 
 #include <boost/json.hpp>
@@ -9,7 +10,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
@@ -41,11 +41,6 @@ const std::set<std::string, std::less<>> ray_keys{"timesteps_total",
                                                   "checkpoint_dir_name",
                                                   "warmup_time",
                                                   "experiment_tag"};
-
-std::string whole_file(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 // Joins the names of nested values with '/', as Ray does.
 template <class Take>
@@ -91,7 +86,8 @@ void add_result(ForeignTrial& trial, const boost::json::object& result, bool& do
 ForeignTrial read_trial(const fs::path& folder) {
   ForeignTrial trial;
   trial.name = folder.filename().string();
-  const auto params = parse_json(whole_file(folder / "params.json"), (folder / "params.json").string());
+  const auto params =
+      parse_json(detail::read_file(folder / "params.json").value_or(""), (folder / "params.json").string());
   if (!params.is_object()) fail(Errc::input, "'{}' is no object", (folder / "params.json").string());
   flatten(params.get_object(), "", [&](const std::string& name, const boost::json::value& value) {
     trial.params.set(name, plain_value(value));
@@ -105,7 +101,7 @@ ForeignTrial read_trial(const fs::path& folder) {
     const auto value = parse_json(line, fmt::format("{}:{}", (folder / "result.json").string(), at));
     if (value.is_object()) add_result(trial, value.get_object(), done);
   }
-  std::string error = whole_file(folder / "error.txt");
+  std::string error = detail::read_file(folder / "error.txt").value_or("");
   while (!error.empty() && (error.back() == '\n' || error.back() == ' ')) error.pop_back();
   if (!error.empty() || fs::exists(folder / "error.pkl")) {
     trial.state = TrialState::failed;

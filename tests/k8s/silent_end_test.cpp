@@ -1,10 +1,10 @@
 // Whether a stream had ended when it was given up.
 #include "silent_end.hpp"
 
-#include "socket_pair.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/socket_pair.hpp>
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ struct Watched {
   remote::AgentStream stream = {};
 
   Watched() {
-    auto [near, other] = k8s::make_socket_pair();
+    auto [near, other] = hypertune::detail::make_socket_pair();
     far = std::move(other);
     stream.to = hypertune::detail::Descriptor(::dup(near.get()));
     stream.from = std::move(near);

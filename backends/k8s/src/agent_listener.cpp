@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
@@ -123,11 +124,11 @@ void AgentListener::State::end(Place& place, const std::shared_ptr<Ticket>& tick
     return;
   }
   const auto is_over = [&] { return ticket->over || closed; };
-  if (grace > 0 && changed.wait_for(lock, as_duration(grace), is_over)) return;
+  if (grace > 0 && changed.wait_for(lock, hypertune::detail::as_duration(grace), is_over)) return;
   if (is_over() || place.carried != ticket || !place.call) return;
   asio::post(io, [call = place.call] { call->cut("the driver has ended it"); });
   // The listener's thread closes its sockets soon. Wait for that: afterwards nobody may see the worker as occupied.
-  changed.wait_for(lock, as_duration(10), is_over);
+  changed.wait_for(lock, hypertune::detail::as_duration(10), is_over);
 }
 
 void AgentListener::State::welcome(const std::shared_ptr<CallLine>& line, const std::string& worker) {

@@ -1,8 +1,9 @@
 // CallHomeDialer: a stream to the agent of a worker that connects by itself.
 #include "call_request.hpp"
 #include "listener_state.hpp"
-#include "socket_pair.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
+#include <hypertune/detail/socket_pair.hpp>
 #include <hypertune/error.hpp>
 
 #include <boost/asio/post.hpp>
@@ -46,8 +47,8 @@ CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, doubl
 const std::string& CallHomeDialer::worker() const { return place_->worker; }
 
 remote::AgentStream CallHomeDialer::dial(std::stop_token stop, const Look& look) const {
-  auto [stream, our_stream] = make_socket_pair();
-  auto [err, our_err] = make_socket_pair();
+  auto [stream, our_stream] = hypertune::detail::make_socket_pair();
+  auto [err, our_err] = hypertune::detail::make_socket_pair();
   Descriptor second(::fcntl(stream.get(), F_DUPFD_CLOEXEC, 0));
   if (!second)
     throw DialError(FailureClass::transient, "cannot open a stream: " + std::generic_category().message(errno));
@@ -59,7 +60,7 @@ remote::AgentStream CallHomeDialer::dial(std::stop_token stop, const Look& look)
   const auto ticket = state.request(place, {std::move(our_stream), std::move(our_err)});
   if (place.patience > 0) {
     const auto settled = [&] { return ticket->taken || ticket->over; };
-    const auto until = std::chrono::steady_clock::now() + as_duration(place.patience);
+    const auto until = std::chrono::steady_clock::now() + hypertune::detail::as_duration(place.patience);
     std::optional<DialError> hopeless;
     while (!hopeless && !settled() && !stop.stop_requested() && std::chrono::steady_clock::now() < until) {
       constexpr std::chrono::seconds looks_every{1};

@@ -1,6 +1,7 @@
 // A connection between a worker's pod and its driver.
 #include "call_line.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/text.hpp>
@@ -40,7 +41,7 @@ void CallLine::prepare() {
 
 CallLine::Deadline::Deadline(const std::shared_ptr<CallLine>& line, double seconds, std::string why)
     : timer_(line->stream_.get_executor()) {
-  timer_.expires_after(as_duration(seconds));
+  timer_.expires_after(hypertune::detail::as_duration(seconds));
   timer_.async_wait([line, why = std::move(why)](ErrorCode error) {
     if (!error) line->cut(why);
   });
@@ -56,7 +57,7 @@ void CallLine::begin(double ping, double silence) {
 }
 
 void CallLine::tick() {
-  timer_.expires_after(as_duration(ping_));
+  timer_.expires_after(hypertune::detail::as_duration(ping_));
   timer_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (error || self->over_) return;
     if (self->reading_ && hypertune::detail::steady_seconds() - self->heard_ > self->silence_)
@@ -133,7 +134,7 @@ void CallLine::close(std::string why) {
   closing_ = true;
   why_ = std::move(why);
   turn_.raise();
-  close_timer_.expires_after(as_duration(2));
+  close_timer_.expires_after(hypertune::detail::as_duration(2));
   close_timer_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (!error) self->cut({});
   });

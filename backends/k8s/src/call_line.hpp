@@ -1,7 +1,7 @@
 // CallLine: a connection between a worker's pod and its driver (WebSocket over TLS), used by both sides.
 #pragma once
 
-#include "wakeup.hpp"
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -95,7 +95,7 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
 
   Stream stream_;
   asio::steady_timer timer_, close_timer_;
-  Wakeup turn_;
+  remote::detail::Wakeup turn_;
   std::array<char, 16384> in_{};  // TLS records are not larger
   double ping_ = 0, silence_ = 0, heard_ = 0;
   std::string why_;

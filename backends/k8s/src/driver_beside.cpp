@@ -1,8 +1,8 @@
 // Runs commands where a driver in the cluster keeps its record.
 #include "driver_job_impl.hpp"
-#include "wait_a_while.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/sleep_for.hpp>
 
 #include <fmt/format.h>
 
@@ -54,7 +54,7 @@ int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::
           stop.stop_requested())
         fail(Errc::io, "the pod that reads the experiment's folder does not run: it {}",
              seen.sentence.empty() ? "is gone" : seen.sentence);
-      wait_a_while(stop, 0.2);
+      hypertune::detail::sleep_for(stop, 0.2);
     }
   }
   PodCommand command{.pod = pod,

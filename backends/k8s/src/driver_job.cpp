@@ -5,10 +5,10 @@
 #include "json_at.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
-#include "wait_a_while.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/sleep_for.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/driver_job.hpp>
 
@@ -59,7 +59,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
   if (self.remove(self.job_path(), stop))
     while (self.get(self.job_path(), stop)) {
       if (stop.stop_requested()) return false;
-      wait_a_while(stop, 0.2);
+      hypertune::detail::sleep_for(stop, 0.2);
     }
   const auto submission = new_submission();
   self.made_claim = false;
@@ -81,7 +81,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
       if (self.is_over(state.phase))
         fail(Errc::io, "the job '{}' has ended before it began: {}", self.name, state.sentence);
       if (waits && state.sentence != told) waits(told = state.sentence);
-      wait_a_while(stop, 0.3);
+      hypertune::detail::sleep_for(stop, 0.3);
     }
     if (!is_ours(stop))
       fail(Errc::busy,
@@ -113,7 +113,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
               "not patch jobs (deploy/kubernetes/driver.yaml)");
         break;
       }
-      wait_a_while(stop, 0.3);
+      hypertune::detail::sleep_for(stop, 0.3);
     }
   } catch (const ApiError& error) {  // everything is in place, and follow() will ask again
     if (error.code() != Errc::io) throw;
@@ -136,7 +136,7 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
     } catch (const ApiError& error) {  // wait until it answers again
       if (error.code() != Errc::io) throw;
       if (says && told != error.what()) says(told = error.what());
-      wait_a_while(stop, 1);
+      hypertune::detail::sleep_for(stop, 1);
       continue;
     }
     if (!state.pod.empty() && state.pod != shown && state.phase != Phase::waiting) {
@@ -174,7 +174,7 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
       pause = shortest;
       if (says && !told.empty()) says(told);
     }
-    wait_a_while(stop, pause);
+    hypertune::detail::sleep_for(stop, pause);
     pause = std::min(longest, pause * 1.5);
   }
 }
@@ -200,7 +200,7 @@ bool DriverJob::remove(bool volume, const std::stop_token& stop) {
     if (steady_seconds() > until)
       fail(Errc::io, "pods of '{}' are still ending; see kubectl get pods -n {} -l {}={}", self.name, name_space(),
            experiment_label, self.name);
-    wait_a_while(stop, 0.3);
+    hypertune::detail::sleep_for(stop, 0.3);
   }
   bool had_volume = false;
   if (made) had_volume = self.remove(self.place({"api", "v1"}, "persistentvolumeclaims", self.name), stop);

@@ -3,6 +3,8 @@
 
 #include "status.hpp"
 
+#include <hypertune/detail/socket_pair.hpp>
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -11,8 +13,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 namespace hypertune::inline v0::k8s::detail {
 
@@ -23,15 +23,11 @@ constexpr double ping_interval = 10, longest_silence = 45;
 constexpr std::size_t most_status = std::size_t{64} << 10U;
 
 std::pair<Descriptor, Descriptor> socket_pair() {
-  std::array<int, 2> ends{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    fail(Errc::io, "cannot make a socket: {}; are too many files open (ulimit -n)?",
-         std::generic_category().message(errno));
-  std::pair<Descriptor, Descriptor> pair{Descriptor(ends[0]), Descriptor(ends[1])};
+  auto pair = hypertune::detail::make_socket_pair();
   const int size = 512 << 10;
-  for (const int end : ends) {
-    ::setsockopt(end, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    ::setsockopt(end, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  for (const auto* end : {&pair.first, &pair.second}) {
+    ::setsockopt(end->get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    ::setsockopt(end->get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
   }
   return pair;
 }

@@ -4,9 +4,9 @@
 #include "channel_socket.hpp"
 #include "children.hpp"
 #include "engine.hpp"
-#include "wakeup.hpp"
 
 #include <hypertune/detail/descriptor.hpp>
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/local/stream_protocol.hpp>
 
@@ -81,9 +81,9 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   CommandEnd end_;
   bool delivering_ = false;  // waiting for the caller to read, not for the server
   std::string size_;         // still to be sent
-  Wakeup size_news_;
+  remote::detail::Wakeup size_news_;
   bool writing_ = false;
-  Wakeup written_;
+  remote::detail::Wakeup written_;
   Children children_;
   std::atomic<std::uint64_t> moved_{0};
   bool started_ = false;

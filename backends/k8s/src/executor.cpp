@@ -13,6 +13,7 @@
 #include "preflight.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/k8s/agent_listener.hpp>
 #include <hypertune/k8s/client.hpp>
@@ -25,8 +26,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -59,8 +58,7 @@ std::string experiment_label_of(const Workload& workload) {
   if (const char* given = std::getenv("HYPERTUNE_EXPERIMENT_LABEL"); given != nullptr && *given != '\0') return given;
   utsname system{};
   ::uname(&system);
-  std::ifstream in("/etc/machine-id");
-  const std::string machine{std::istreambuf_iterator<char>(in), {}};
+  const std::string machine = hypertune::detail::read_file("/etc/machine-id").value_or("");
   const auto directory = std::filesystem::absolute(workload.directory).lexically_normal().string();
   const auto hash = hypertune::detail::ContentHash::of(fmt::format("{}\n{}\n{}", machine, system.nodename, directory));
   return fmt::format("{}-{}", kubernetes_name(workload.name, 30), hash.substr(0, 10));

@@ -1,8 +1,7 @@
 // KeeperAgents: the agents of a pod.
 #include "keeper_agents.hpp"
 
-#include "socket_pair.hpp"
-
+#include <hypertune/detail/socket_pair.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
 
@@ -22,8 +21,8 @@ KeeperAgents::KeeperAgents(asio::io_context& io, std::filesystem::path folder, s
     : io_(io), folder_(std::move(folder)), changed_(std::move(changed)) {}
 
 KeeperAgents::Streams KeeperAgents::start(const std::vector<std::string>& command) {
-  auto [stream, theirs] = make_socket_pair();
-  auto [err, their_err] = make_socket_pair();
+  auto [stream, theirs] = hypertune::detail::make_socket_pair();
+  auto [err, their_err] = hypertune::detail::make_socket_pair();
   process::SpawnOptions options{
       .in = theirs.get(), .out = theirs.get(), .err = their_err.get(), .death_signal = SIGKILL};
   // Trials must not get the token, and the keeper knows this agent without a mark.

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/transfer/impl/openssl.hpp>
 #include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/say.hpp>
 
 #include <boost/asio/co_spawn.hpp>
@@ -180,7 +181,7 @@ asio::awaitable<void> KeeperCall::speak(std::shared_ptr<KeeperCall> self) {
 asio::awaitable<void> KeeperCall::say_end() {
   constexpr double patience = 1;
   if (!errors_ended_) co_await errors_over_.wait(patience);
-  const auto until = std::chrono::steady_clock::now() + as_duration(patience);
+  const auto until = std::chrono::steady_clock::now() + hypertune::detail::as_duration(patience);
   while (agents_.child_runs() && std::chrono::steady_clock::now() < until) co_await changed_.wait(patience / 10);
   const auto status = agents_.child_status();
   if (spoken_ || !status) co_return;
@@ -223,7 +224,7 @@ asio::awaitable<void> KeeperCall::end_agent() {
   if (!begun_) co_return;
   ErrorCode ignored;
   stream_.close(ignored);
-  const auto until = std::chrono::steady_clock::now() + as_duration(options_.leave);
+  const auto until = std::chrono::steady_clock::now() + hypertune::detail::as_duration(options_.leave);
   for (bool killed = false; agents_.child_runs();) {
     const std::chrono::duration<double> left = until - std::chrono::steady_clock::now();
     if (left.count() <= 0 && !std::exchange(killed, true)) {

@@ -6,6 +6,7 @@
 
 #include <hypertune/k8s/driver_address.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -49,7 +50,7 @@ class KeeperCall : public std::enable_shared_from_this<KeeperCall> {
   std::shared_ptr<CallLine> line_;
   LocalSocket stream_, err_;
   asio::posix::stream_descriptor log_;
-  Wakeup changed_, errors_over_;
+  remote::detail::Wakeup changed_, errors_over_;
   std::string why_;
   bool open_ = false, begun_ = false, spoken_ = false, pinned_ = false, errors_ended_ = false;
   int talking_ = 0;  // coroutines that use this

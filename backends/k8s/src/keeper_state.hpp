@@ -5,6 +5,7 @@
 #include "keeper_call.hpp"
 
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -39,7 +40,7 @@ class PodKeeper {
   asio::io_context io_{1};
   asio::signal_set signals_;
   KeeperAgents agents_;
-  Wakeup looking_, pausing_;
+  remote::detail::Wakeup looking_, pausing_;
   std::shared_ptr<KeeperCall> call_;  // the current attempt or connection
   bool calling_ = false;
   int asked_ = 0;  // how often it was asked to end

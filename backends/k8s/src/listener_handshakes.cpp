@@ -3,6 +3,7 @@
 #include "listener_state.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -25,7 +26,7 @@ constexpr std::uint32_t longest_header = 8192;
 }  // namespace
 
 asio::awaitable<void> AgentListener::State::accept_all() {
-  Wakeup again(io.get_executor());
+  remote::detail::Wakeup again(io.get_executor());
   while (acceptor.is_open()) {
     co_await make_room();
     asio::ip::tcp::socket socket(io);

@@ -4,6 +4,7 @@
 #include "home_call.hpp"
 
 #include <hypertune/k8s/agent_listener.hpp>
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -87,7 +88,7 @@ struct AgentListener::State {
   asio::io_context io;
   asio::ssl::context tls;
   asio::ip::tcp::acceptor acceptor;
-  Wakeup left;  // a handshake has ended
+  remote::detail::Wakeup left;  // a handshake has ended
   std::string fingerprint;
   std::uint16_t port = 0;
   struct Guest {

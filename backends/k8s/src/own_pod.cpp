@@ -2,7 +2,8 @@
 #include "own_pod.hpp"
 
 #include "json_at.hpp"
-#include "wait_a_while.hpp"
+
+#include <hypertune/detail/sleep_for.hpp>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -45,7 +46,7 @@ std::optional<OwnPod> find_own_pod(Client client, const std::stop_token& stop) {
     }
     if (ip.empty()) ip = text_at(pod, "/status/podIP");
     if (!ip.empty()) break;
-    wait_a_while(stop, 0.25);
+    hypertune::detail::sleep_for(stop, 0.25);
   }
   OwnPod own{.name = name,
              .ip = ip,

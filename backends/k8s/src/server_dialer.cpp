@@ -6,6 +6,7 @@
 #include "response_reader.hpp"
 #include "tls_context.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/run_clock.hpp>
 
 #include <boost/asio/ip/address.hpp>
@@ -18,16 +19,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 
 namespace hypertune::inline v0::k8s::detail {
 
 namespace {
-
-std::chrono::steady_clock::duration duration_of(double seconds) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e8)));
-}
 
 /// TCP options by which a vanished peer is noticed within a minute, also on idle streams.
 void configure(asio::ip::tcp::socket& socket) {
@@ -55,7 +50,7 @@ void throw_cancelled() { throw boost::system::system_error(asio::error::operatio
 
 asio::awaitable<void> sleep_for(asio::io_context& io, double seconds) {
   asio::steady_timer timer(io);
-  timer.expires_after(duration_of(seconds));
+  timer.expires_after(hypertune::detail::as_duration(seconds));
   co_await timer.async_wait(asio::use_awaitable);
 }
 
@@ -80,7 +75,7 @@ asio::awaitable<ServerDialer::Endpoints> ServerDialer::resolve(const Url& where,
   }
   // A name look-up cannot be cancelled. It is abandoned, and owns what it needs.
   const auto state = std::make_shared<State>(io_);
-  state->done.expires_after(duration_of(seconds));
+  state->done.expires_after(hypertune::detail::as_duration(seconds));
   state->resolver.async_resolve(where.host, std::to_string(where.port), asio::ip::resolver_base::numeric_service,
                                 [state](error_code failed, const asio::ip::tcp::resolver::results_type& results) {
                                   state->error = failed;
@@ -106,7 +101,7 @@ asio::awaitable<std::string> ServerDialer::connect(Wire& wire, const Endpoints& 
     configure(socket);
     asio::steady_timer timer(io_);
     bool late = false;
-    timer.expires_after(duration_of(left / static_cast<double>(endpoints.size() - i)));
+    timer.expires_after(hypertune::detail::as_duration(left / static_cast<double>(endpoints.size() - i)));
     timer.async_wait([&wire, &late, guard = std::weak_ptr(wire.shared_from_this())](error_code cancelled) {
       if (cancelled || guard.expired()) return;
       late = true;

@@ -3,6 +3,8 @@
 
 #include "tls_context.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
+
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -52,8 +54,7 @@ asio::awaitable<std::string> Wire::start_tls(std::shared_ptr<TlsContext> context
 }
 
 void Wire::expires_in(double seconds) {
-  timer_.expires_after(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
+  timer_.expires_after(hypertune::detail::as_duration(seconds));
   timer_.async_wait([self = weak_from_this()](error_code error) {
     const auto wire = self.lock();
     if (error || !wire || wire->timer_.expiry() > std::chrono::steady_clock::now()) return;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -50,6 +51,17 @@ inline ssize_t read_some(int fd, char* data, std::size_t size) {
   do n = ::read(fd, data, size);
   while (n < 0 && errno == EINTR);
   return n;
+}
+
+/// Fills `text` with the next bytes of a file; at the end of the file it is shortened. Returns 0, or the errno of a
+/// failure.
+inline int read_into(int fd, std::string& text) {
+  std::size_t have = 0;
+  ssize_t n = 1;
+  while (have < text.size() && (n = read_some(fd, text.data() + have, text.size() - have)) > 0)
+    have += static_cast<std::size_t>(n);
+  text.resize(have);
+  return n < 0 ? errno : 0;
 }
 
 /// Writes all of `text`. Returns 0, or the errno of a failure.

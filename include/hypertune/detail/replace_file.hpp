@@ -18,6 +18,12 @@
 
 namespace hypertune::inline v0::detail {
 
+/// Forces a folder's entries to the disk, where that is possible.
+inline void sync_folder(const std::filesystem::path& path) {
+  if (const auto folder = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_DIRECTORY))
+    static_cast<void>(::fsync(folder.get()));
+}
+
 /// Replaces or creates a file: a reader finds either the old or the new one, complete, also after a crash of the
 /// machine. Meanwhile there is a file beside it whose name begins with a dot. Several calls at once are possible; the
 /// last one wins. Error of kind `io`; the old file then still exists.
@@ -39,8 +45,7 @@ inline void replace_file(const std::filesystem::path& path, std::string_view tex
   }
   // If the folder cannot be forced to the disk, the file is still complete.
   const auto parent = path.parent_path();
-  if (const auto folder = open_at(AT_FDCWD, parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY))
-    static_cast<void>(::fsync(folder.get()));
+  sync_folder(parent.empty() ? "." : parent);
 }
 
 }  // namespace hypertune::inline v0::detail

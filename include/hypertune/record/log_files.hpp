@@ -4,6 +4,7 @@
 
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/record.hpp>
@@ -17,8 +18,6 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,10 +47,7 @@ inline void append_to(const std::filesystem::path& path, std::string_view text,
 }
 
 /// The file's bytes; empty if there is none.
-inline std::string read_whole(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
+inline std::string read_whole(const std::filesystem::path& path) { return read_file(path).value_or(""); }
 
 /// Gives a logger every record once, in order. Records that were committed but did not reach the logger before a kill
 /// (or before the logger was added to a resumed experiment) are read from the Journal.

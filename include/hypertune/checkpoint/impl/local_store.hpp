@@ -83,15 +83,9 @@ HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& fol
   if (static_cast<std::uint64_t>(status.st_size) > Manifest::max_bytes)
     fail(Errc::corrupt, "its manifest.json has {} bytes: more than any checkpoint needs", status.st_size);
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t n = read_some(file.get(), text.data() + have, text.size() - have);
-    if (n < 0 && errno != EIO) fail_io(errno, "read", path);
-    if (n < 0) fail(Errc::corrupt, "its manifest.json cannot be read: the disk reports an error");
-    if (n == 0) break;
-    have += static_cast<std::size_t>(n);
-  }
-  text.resize(have);
+  const int error = read_into(file.get(), text);
+  if (error == EIO) fail(Errc::corrupt, "its manifest.json cannot be read: the disk reports an error");
+  if (error != 0) fail_io(error, "read", path);
   return text;
 }
 

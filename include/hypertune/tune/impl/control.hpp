@@ -1,6 +1,7 @@
 // The pipe between a driver and the processes that send it requests.
 #pragma once
 
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/signal_block.hpp>
@@ -134,18 +135,19 @@ class ControlPipe::State {
   State(const std::filesystem::path& directory, Handler handler)
       : folder_(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), handler_(std::move(handler)) {
     struct stat there{};
-    if (folder_ < 0) return;
-    detail::remove_left_answers(folder_);
-    if (::fstatat(folder_, detail::control_name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
-      if (!S_ISFIFO(there.st_mode)) return;          // some other file
-      ::unlinkat(folder_, detail::control_name, 0);  // left by a driver that was killed, as this process holds the lock
+    if (!folder_) return;
+    detail::remove_left_answers(folder_.get());
+    if (::fstatat(folder_.get(), detail::control_name, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+      if (!S_ISFIFO(there.st_mode)) return;  // some other file
+      ::unlinkat(folder_.get(), detail::control_name,
+                 0);  // left by a driver that was killed, as this process holds the lock
     }
-    if (::mkfifoat(folder_, detail::control_name, 0600) != 0) return;
+    if (::mkfifoat(folder_.get(), detail::control_name, 0600) != 0) return;
     // Opened for writing as well, so that there is no end of file when the last writer closes it.
-    fd_ = ::openat(folder_, detail::control_name, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    closing_ = ::eventfd(0, EFD_CLOEXEC);
-    if (fd_ < 0 || closing_ < 0 || !detail::is_own_pipe(fd_)) return;
-    alone_.emplace(fd_);
+    fd_ = detail::open_at(folder_.get(), detail::control_name, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
+    closing_ = detail::Descriptor(::eventfd(0, EFD_CLOEXEC));
+    if (!fd_ || !closing_ || !detail::is_own_pipe(fd_.get())) return;
+    alone_.emplace(fd_.get());
     const detail::SignalBlock block;
     try {
       thread_ = std::thread([this] { serve(); });
@@ -157,25 +159,17 @@ class ControlPipe::State {
   ~State() {
     if (thread_.joinable()) {
       const std::uint64_t one = 1;
-      [[maybe_unused]] const auto written = ::write(closing_, &one, sizeof one);
+      [[maybe_unused]] const auto written = ::write(closing_.get(), &one, sizeof one);
       thread_.join();
     }
-    alone_.reset();
-    if (fd_ >= 0) {
-      ::unlinkat(folder_, detail::control_name, 0);
-      ::close(fd_);
-    }
-    if (folder_ >= 0) {
-      detail::remove_left_answers(folder_);
-      ::close(folder_);
-    }
-    if (closing_ >= 0) ::close(closing_);
+    if (fd_) ::unlinkat(folder_.get(), detail::control_name, 0);
+    if (folder_) detail::remove_left_answers(folder_.get());
   }
 
  private:
   void serve() {
     for (;;) {
-      std::array<pollfd, 2> fds{pollfd{closing_, POLLIN, 0}, pollfd{fd_, POLLIN, 0}};
+      std::array<pollfd, 2> fds{pollfd{closing_.get(), POLLIN, 0}, pollfd{fd_.get(), POLLIN, 0}};
       if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
       if (fds[0].revents != 0) return;
       if ((fds[1].revents & POLLIN) != 0) take();
@@ -186,7 +180,7 @@ class ControlPipe::State {
   // is skipped up to the next mark.
   void take() {
     std::string bytes(65536, '\0');
-    const auto size = ::read(fd_, bytes.data(), bytes.size());
+    const auto size = ::read(fd_.get(), bytes.data(), bytes.size());
     if (size <= 0) return;
     std::string_view rest(bytes.data(), static_cast<std::size_t>(size));
     for (auto mark = rest.find(detail::control_mark); mark != std::string_view::npos;
@@ -213,22 +207,19 @@ class ControlPipe::State {
       if (error.code() == Errc::corrupt) return;
       answer = {false, error.what()};
     } catch (const std::exception& error) { answer = {false, error.what()}; }
-    const int fd = ::openat(folder_, to.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return;  // the asking process has gone
-    if (detail::is_own_pipe(fd)) {
-      std::string text;
-      detail::Encoder out(text);
-      out.put(answer.done);
-      constexpr std::size_t room = PIPE_BUF - 64;
-      out.put(std::string_view(answer.text).substr(0, room));
-      detail::write_pipe(fd, detail::framed(text));
-    }
-    ::close(fd);
+    const auto pipe = detail::open_at(folder_.get(), to.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
+    if (!pipe || !detail::is_own_pipe(pipe.get())) return;  // not there: the asking process has gone
+    std::string text;
+    detail::Encoder out(text);
+    out.put(answer.done);
+    constexpr std::size_t room = PIPE_BUF - 64;
+    out.put(std::string_view(answer.text).substr(0, room));
+    detail::write_pipe(pipe.get(), detail::framed(text));
   }
 
-  int folder_;  // a descriptor, so that it stays valid if the folder is moved
+  detail::Descriptor folder_;  // a descriptor, so that it stays valid if the folder is moved
   Handler handler_;
-  int fd_ = -1, closing_ = -1;
+  detail::Descriptor fd_, closing_;
   std::optional<detail::NotInherited> alone_;
   std::thread thread_;
 };
@@ -244,16 +235,10 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
   if (!driver)
     fail(Errc::usage, "nobody runs the experiment in '{}' now: there is nobody to ask; go on with it by --resume",
          directory.string());
-  struct Descriptor {
-    int fd;
-    ~Descriptor() {
-      if (fd >= 0) ::close(fd);
-    }
-  };
-  const Descriptor out{
+  const detail::Descriptor out{
       ::open((directory / detail::control_name).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)};
-  if (out.fd < 0 || !detail::is_own_pipe(out.fd)) {
-    if (out.fd < 0 && errno == EACCES)
+  if (!out || !detail::is_own_pipe(out.get())) {
+    if (!out && errno == EACCES)
       fail(Errc::usage, "the experiment in '{}' is another user's: that one alone may ask its driver",
            directory.string());
     fail(Errc::usage,
@@ -275,15 +260,15 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
   const Removed answer_path{directory / name};
   if (::mkfifo(answer_path.path.c_str(), 0600) != 0)
     fail(Errc::io, "cannot make '{}': {}", answer_path.path.string(), std::strerror(errno));
-  const Descriptor in{::open(answer_path.path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)};
-  if (in.fd < 0) fail(Errc::io, "cannot open '{}': {}", answer_path.path.string(), std::strerror(errno));
-  if (!detail::write_pipe(out.fd, message))
+  const detail::Descriptor in{::open(answer_path.path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)};
+  if (!in) fail(Errc::io, "cannot open '{}': {}", answer_path.path.string(), std::strerror(errno));
+  if (!detail::write_pipe(out.get(), message))
     fail(Errc::io, "cannot ask the driver of '{}': {}", directory.string(), std::strerror(errno));
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-    pollfd fd{in.fd, POLLIN, 0};
+    pollfd fd{in.get(), POLLIN, 0};
     // A driver that dies does not close this pipe: check every second that it still runs.
     const int ready = ::poll(&fd, 1, static_cast<int>(std::clamp<long long>(left, 0, 1000)));
     if (ready > 0) break;
@@ -294,7 +279,7 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
            directory.string(), detail::text_of(*driver), seconds);
   }
   std::array<char, PIPE_BUF> bytes{};
-  const auto size = ::read(in.fd, bytes.data(), bytes.size());
+  const auto size = ::read(in.get(), bytes.data(), bytes.size());
   try {
     if (size < 2) fail(Errc::corrupt, "it is too short");
     detail::Decoder decoder(std::string_view(bytes.data() + 2, static_cast<std::size_t>(size) - 2));

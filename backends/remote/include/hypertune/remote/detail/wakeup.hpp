@@ -1,36 +1,33 @@
 // Wakeup: lets a coroutine wait until another one on the same thread raises it.
 #pragma once
 
+#include <hypertune/detail/as_duration.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <algorithm>
-#include <chrono>
-#include <utility>
-
-namespace hypertune::inline v0::k8s {
-
-inline std::chrono::steady_clock::duration as_duration(double seconds) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-      std::chrono::duration<double>(std::clamp(seconds, 0.0, 1e7)));
-}
+namespace hypertune::inline v0::remote::detail {
 
 /// For one waiter at a time. A raise() before the wait is not lost; several count as one.
 class Wakeup {
  public:
+  static constexpr double for_ever = 1e9;
+
   explicit Wakeup(const boost::asio::any_io_executor& executor) : timer_(executor) {}
+  explicit Wakeup(boost::asio::io_context& io) : timer_(io) {}
 
   void raise() {
     raised_ = true;
     timer_.cancel();
   }
   /// Returns at a raise(), or after `seconds`.
-  boost::asio::awaitable<void> wait(double seconds = 1e7) {
+  boost::asio::awaitable<void> wait(double seconds = for_ever) {
     if (!raised_) {
-      timer_.expires_after(as_duration(seconds));
+      timer_.expires_after(hypertune::detail::as_duration(seconds));
       boost::system::error_code ignored;
       co_await timer_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, ignored));
     }
@@ -42,4 +39,4 @@ class Wakeup {
   bool raised_ = false;
 };
 
-}  // namespace hypertune::inline v0::k8s
+}  // namespace hypertune::inline v0::remote::detail
