@@ -3,6 +3,7 @@
 #include <hypertune/cluster/detail/keys.hpp>
 #include <hypertune/cluster/detail/pod_config.hpp>
 #include <hypertune/config/shape_check.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/record/json_text.hpp>
 
 #include <algorithm>
@@ -187,11 +188,9 @@ class ClusterReader {
     if (const auto zones = node.find("availability_zone"); zones && zones->is_scalar()) {
       std::string_view rest = zones->data().text;
       while (!rest.empty()) {
-        const auto comma = std::min(rest.find(','), rest.size());
-        std::string zone(rest.substr(0, comma));
+        std::string zone(hypertune::detail::take_until(rest, ','));
         std::erase(zone, ' ');
         if (!zone.empty()) provider.availability_zones.push_back(std::move(zone));
-        rest.remove_prefix(std::min(comma + 1, rest.size()));
       }
     }
     provider.use_internal_ips = node.get("use_internal_ips", false);

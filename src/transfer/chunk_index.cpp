@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
 #include <hypertune/checkpoint/transfer/impl/chunker.hpp>
 #include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
 
@@ -105,7 +106,7 @@ std::string content_id_of(std::string_view manifest_text, std::string_view chunk
   Sha256 hash;
   hash.add(manifest_text.data(), manifest_text.size());
   hash.add(chunk_bytes.data(), chunk_bytes.size());
-  return hex_of(hash.take());
+  return to_hex(hash.take());
 }
 
 std::string ChunkCache::load(const std::filesystem::path& trial_folder, const std::string& digest) {

@@ -1,9 +1,11 @@
 // Endpoint: parsing and printing the address of a CheckpointServer.
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/hex.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 
-#include <charconv>
+#include <cstdint>
 
 namespace hypertune::inline v0 {
 
@@ -55,8 +57,7 @@ Endpoint Endpoint::parse(std::string_view text) {
     if (mark == std::string_view::npos) refuse(whole);
     endpoint.certificate = text.substr(mark + 1);
     text = text.substr(0, mark);
-    if (endpoint.certificate.size() != 64 ||
-        endpoint.certificate.find_first_not_of("0123456789abcdef") != std::string::npos)
+    if (!detail::is_hex(endpoint.certificate, 64))
       fail(Errc::input, "'{}' names no certificate: a fingerprint has 64 digits of 0-9a-f", whole);
   }
   if (local || tls_local) {
@@ -73,10 +74,8 @@ Endpoint Endpoint::parse(std::string_view text) {
   else if (host.find(':') != std::string_view::npos)
     refuse(whole);
   Tcp tcp{.address = std::string(host), .port = 0};
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), tcp.port);
-  if (host.empty() || host.find('/') != std::string_view::npos || error != std::errc() ||
-      end != port.data() + port.size() || tcp.port == 0)
-    refuse(whole);
+  tcp.port = detail::parse_number<std::uint16_t>(port).value_or(0);
+  if (host.empty() || host.find('/') != std::string_view::npos || tcp.port == 0) refuse(whole);
   endpoint.address = std::move(tcp);
   return endpoint;
 }

@@ -5,6 +5,7 @@
 #include <hypertune/checkpoint/transfer/impl/peer.hpp>
 #include <hypertune/checkpoint/transfer/impl/reuse.hpp>
 #include <hypertune/checkpoint/transfer/impl/stream.hpp>
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
@@ -29,8 +30,7 @@ void require_sound(const FetchOptions& options) {
   if (options.connect_timeout.count() <= 0 || options.stall_timeout.count() <= 0)
     fail(Errc::usage, "the time limits of a fetch must be above 0");
   const auto& id = options.content_id;
-  if (!id.empty() && (id.size() != 64 || id.find_first_not_of("0123456789abcdef") != std::string::npos))
-    fail(Errc::usage, "'{}' is no content id: 64 digits of 0-9a-f", id);
+  if (!id.empty() && !detail::is_hex(id, 64)) fail(Errc::usage, "'{}' is no content id: 64 digits of 0-9a-f", id);
 }
 
 class Fetch {

@@ -19,14 +19,7 @@ std::string read_text(const std::filesystem::path& path, std::size_t most) {
   if (static_cast<std::uint64_t>(status.st_size) > most)
     fail(Errc::corrupt, "'{}' has {} bytes: more than it can need", path.string(), status.st_size);
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t n = read_some(file.get(), text.data() + have, text.size() - have);
-    if (n < 0) fail_io(errno, "read", path);
-    if (n == 0) break;
-    have += static_cast<std::size_t>(n);
-  }
-  text.resize(have);
+  if (const int error = read_into(file.get(), text)) fail_io(error, "read", path);
   return text;
 }
 

@@ -1,5 +1,6 @@
 // Wrappers of OpenSSL: errors, certificates, SHA-256.
 #include <hypertune/checkpoint/transfer/impl/openssl.hpp>
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 
 #include <openssl/bio.h>
@@ -32,17 +33,7 @@ std::string certificate_fingerprint(const X509* certificate) {
   unsigned int size = 0;
   if (X509_digest(certificate, EVP_sha256(), digest.data(), &size) != 1 || size != digest.size())
     openssl_failed("hash a certificate");
-  return hex_of(digest);
-}
-
-std::string hex_of(std::span<const unsigned char> bytes) {
-  std::string text;
-  text.reserve(2 * bytes.size());
-  for (const unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 15U];
-  }
-  return text;
+  return to_hex(digest);
 }
 
 Sha256::Sha256() : algorithm_(EVP_MD_fetch(nullptr, "SHA256", nullptr)), context_(EVP_MD_CTX_new()) {

@@ -2,6 +2,7 @@
 #include <hypertune/checkpoint/transfer/impl/peer.hpp>
 #include <hypertune/checkpoint/transfer/impl/sockets.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text.hpp>
 
 #include <boost/asio/error.hpp>
 #include <boost/beast/http.hpp>
@@ -19,14 +20,6 @@ namespace http = boost::beast::http;
 using Clock = Wire::Clock;
 
 constexpr std::size_t max_answer_header = 8192;
-
-/// Makes a text of the peer safe for a message: one line, at most 200 characters, no control characters.
-std::string shown(std::string_view text) {
-  std::string line(text.substr(0, std::min<std::size_t>(text.find('\n'), 200)));
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) c = '?';
-  return line;
-}
 
 SSL_CTX* tls() {
   static const SslContext context = client_tls();
@@ -139,7 +132,7 @@ std::string Peer::receive_text(const Head& head) {
 }
 
 void Peer::refuse(const Head& head) {
-  const std::string said = head.length <= 4096 ? shown(receive_text(head)) : std::string();
+  const std::string said = head.length <= 4096 ? ascii_line(receive_text(head)) : std::string();
   if (head.status == 401) fail(Errc::usage, "{}: {}", name_, said);
   if (head.status == 404 || head.status == 410) fail(Errc::corrupt, "{}: {}", name_, said);
   if (head.status >= 500) throw ConnectionLost(format("{}: {} ({})", name_, said, head.status));

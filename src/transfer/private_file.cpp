@@ -23,15 +23,9 @@ std::string read_private_file(const std::filesystem::path& path, std::size_t max
   if ((status.st_mode & 077U) != 0)
     fail(Errc::usage, "'{}' holds a secret, but others may read it: chmod 600 it", path.string());
   std::string text(max_size + 1, '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t n = read_some(file.get(), text.data() + have, text.size() - have);
-    if (n < 0) fail(Errc::io, "cannot read '{}': {}", path.string(), error_text(errno));
-    if (n == 0) break;
-    have += static_cast<std::size_t>(n);
-  }
-  if (have > max_size) fail(Errc::usage, "'{}' is longer than what it should hold", path.string());
-  text.resize(have);
+  if (const int error = read_into(file.get(), text))
+    fail(Errc::io, "cannot read '{}': {}", path.string(), error_text(error));
+  if (text.size() > max_size) fail(Errc::usage, "'{}' is longer than what it should hold", path.string());
   return text;
 }
 

@@ -1,11 +1,11 @@
 // Reusing the content of local checkpoints for a fetch.
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/impl/reuse.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -78,9 +78,9 @@ std::vector<std::pair<TrialId, std::string>> known_chunks(LocalCheckpointStore& 
   const auto trials = store.folder(except).parent_path().parent_path();
   for (std::filesystem::directory_iterator at(trials, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
-    TrialId trial = 0;
-    const auto [last, wrong] = std::from_chars(name.data(), name.data() + name.size(), trial);
-    if (wrong != std::errc() || last != name.data() + name.size() || trial == except) continue;
+    const auto number = parse_number<TrialId>(name);
+    if (!number || *number == except) continue;
+    const TrialId trial = *number;
     std::error_code none;
     for (std::filesystem::directory_iterator in(store.folder(trial) / ".chunks", none), out; !none && in != out;
          in.increment(none)) {

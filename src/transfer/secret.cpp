@@ -1,8 +1,8 @@
 // Secret: a token for checkpoint transfers.
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
 #include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/checkpoint/transfer/secret.hpp>
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 
 #include <openssl/crypto.h>
@@ -66,7 +66,7 @@ Secret::~Secret() { wipe(text_); }
 Secret Secret::generate() {
   unsigned char bytes[32];
   if (RAND_bytes(bytes, sizeof bytes) != 1) fail(Errc::io, "the system's random generator gives nothing");
-  std::string text = detail::hex_of(bytes);
+  std::string text = detail::to_hex(bytes);
   OPENSSL_cleanse(bytes, sizeof bytes);
   return Secret(std::move(text));
 }

@@ -3,9 +3,11 @@
 #include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
 #include <hypertune/checkpoint/transfer/impl/target.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/percent.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 
-#include <charconv>
 #include <limits>
 #include <utility>
 
@@ -13,60 +15,9 @@ namespace hypertune::inline v0::detail {
 
 namespace {
 
-constexpr std::string_view digits = "0123456789ABCDEF";
-
-bool unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-         c == '_' || c == '~';
-}
-
-std::string encoded(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (unreserved(c)) {
-      out += c;
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    out += '%';
-    out += digits[byte >> 4U];
-    out += digits[byte & 15U];
-  }
-  return out;
-}
-
-std::optional<std::string> decoded(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      if (!unreserved(text[i])) return std::nullopt;
-      out += text[i];
-      continue;
-    }
-    if (text.size() - i < 3) return std::nullopt;
-    const auto high = digits.find(text[i + 1]), low = digits.find(text[i + 2]);
-    if (high == std::string_view::npos || low == std::string_view::npos) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return out;
-}
-
-/// Returns the part before the first `separator`, and removes both from `text`.
-std::string_view cut(std::string_view& text, char separator) {
-  const auto at = text.find(separator);
-  const auto part = text.substr(0, at);
-  text.remove_prefix(at == std::string_view::npos ? text.size() : at + 1);
-  return part;
-}
-
 template <class Number>
 std::optional<Number> number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size() || text.front() == '-')
-    return std::nullopt;
-  return value;
+  return text.starts_with('-') ? std::nullopt : parse_number<Number>(text);
 }
 
 bool sound(const CheckpointInfo& info) {
@@ -86,13 +37,13 @@ constexpr std::pair<std::string_view, Target::What> names[] = {{"", Target::What
 std::optional<Target> parse_target(std::string_view text) {
   if (text.size() > 2048 || !text.starts_with("/v1/trials/")) return std::nullopt;
   text.remove_prefix(11);
-  std::string_view path = cut(text, '?'), query = text;
+  std::string_view path = take_until(text, '?'), query = text;
   Target target;
-  const auto trial = number<TrialId>(cut(path, '/'));
-  if (!trial || cut(path, '/') != "checkpoints") return std::nullopt;
+  const auto trial = number<TrialId>(take_until(path, '/'));
+  if (!trial || take_until(path, '/') != "checkpoints") return std::nullopt;
   target.info.trial = *trial;
   if (path.empty()) return query.empty() ? std::optional(target) : std::nullopt;
-  target.info.digest = cut(path, '/');
+  target.info.digest = take_until(path, '/');
   bool known = false;
   for (const auto& [name, what] : names)
     if (path == name) {
@@ -100,10 +51,10 @@ std::optional<Target> parse_target(std::string_view text) {
       known = true;
     }
   while (!query.empty()) {
-    std::string_view part = cut(query, '&');
-    const std::string_view key = cut(part, '=');
-    const auto value = decoded(part);
-    if (!value) return std::nullopt;
+    std::string_view part = take_until(query, '&');
+    const std::string_view key = take_until(part, '=');
+    const auto value = percent_decoded(part);
+    if (!value || percent_encoded(*value) != part) return std::nullopt;
     if (key == "name")
       target.info.name = *value;
     else if (key == "deep" && *value == "1")
@@ -120,13 +71,13 @@ std::string to_string(const Target& target) {
   text += '/' + target.info.digest;
   for (const auto& [name, what] : names)
     if (target.what == what && !name.empty()) text += '/' + std::string(name);
-  return text + "?name=" + encoded(target.info.name) + (target.deep ? "&deep=1" : "");
+  return text + "?name=" + percent_encoded(target.info.name) + (target.deep ? "&deep=1" : "");
 }
 
 std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t total) {
   if (!text.starts_with("bytes=")) return std::nullopt;
   text.remove_prefix(6);
-  const auto first = number<std::uint64_t>(cut(text, '-'));
+  const auto first = number<std::uint64_t>(take_until(text, '-'));
   const auto last = number<std::uint64_t>(text);
   if (!first || !last || *first > *last || *last >= total) return std::nullopt;
   return ByteRange{*first, *last + 1};
@@ -137,11 +88,11 @@ std::string info_line(const CheckpointInfo& info) {
 }
 
 std::optional<CheckpointInfo> parse_info_line(std::string_view line, TrialId trial) {
-  const auto steps = number<int>(cut(line, ' '));
-  const auto bytes = number<std::uint64_t>(cut(line, ' '));
+  const auto steps = number<int>(take_until(line, ' '));
+  const auto bytes = number<std::uint64_t>(take_until(line, ' '));
   CheckpointInfo info;
   info.trial = trial;
-  info.digest = cut(line, ' ');
+  info.digest = take_until(line, ' ');
   info.name = line;
   if (!steps || !bytes || !sound(info)) return std::nullopt;
   info.steps = *steps;

@@ -37,14 +37,9 @@ namespace hypertune::inline v0::cluster {
 namespace detail {
 
 static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
-  constexpr double slack = 1e-9;
-  if (host.cpus > 0 && needs.cpus > host.cpus + slack) return false;
-  if (host.gpus >= 0 && needs.gpus > host.gpus + slack) return false;
-  if (host.memory > 0 && needs.memory > host.memory) return false;
-  return std::all_of(needs.custom.begin(), needs.custom.end(), [&](const auto& need) {
-    const auto has = host.custom.find(need.first);
-    return need.second <= 0 || (has != host.custom.end() && need.second <= has->second + slack);
-  });
+  using hypertune::detail::fits;
+  return (host.cpus <= 0 || fits(needs.cpus, host.cpus)) && (host.gpus < 0 || fits(needs.gpus, host.gpus)) &&
+         (host.memory == 0 || needs.memory <= host.memory) && fits(needs.custom, host.custom);
 }
 
 static Resources resources_of(const remote::HostSpec& host) {

@@ -5,6 +5,7 @@
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/remote/host_files.hpp>
 #include <hypertune/remote/shipping.hpp>
 
@@ -79,11 +80,8 @@ std::vector<JobStatus> all_jobs(const remote::HostShell& head, const ClusterConf
   std::vector<JobStatus> jobs;
   std::string_view rest = result.out;
   while (!rest.empty()) {
-    const auto end = std::min(rest.find('\n'), rest.size());
-    const auto line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    const auto name = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    const auto line = hypertune::detail::take_until(rest, '\n');
+    const auto name = hypertune::detail::take_until(rest, '\n');
     if (const auto space = line.find(' '); space != std::string_view::npos) {
       jobs.push_back(detail::parse_status(std::string(line.substr(0, space)), line.substr(space + 1)));
       jobs.back().name = std::string(name);

@@ -5,13 +5,13 @@
 
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/detail/sleep_for.hpp>
 #include <hypertune/k8s/api_error.hpp>
 #include <hypertune/remote/host_files.hpp>
 
 #include <fmt/format.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -171,12 +171,9 @@ int run_pod_session(const ClusterConfig& config, const Machine& machine, const S
   if (!what.ports.empty()) pods.require_forward();
   for (const auto& port : what.ports) ports.push_back(pods.forward(machine.id, port.remote, port.local));
   if (what.only_ports) {
-    std::mutex mutex;
-    std::condition_variable_any never;
-    std::unique_lock lock(mutex);
     std::string told;
     while (!stop.stop_requested()) {
-      never.wait_for(lock, stop, std::chrono::seconds(1), [] { return false; });
+      hypertune::detail::sleep_for(stop, 1);
       for (const auto& port : ports)
         if (const auto trouble = port.trouble(); !trouble.empty() && trouble != told) {
           told = trouble;

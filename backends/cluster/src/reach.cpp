@@ -2,6 +2,7 @@
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/subprocess.hpp>
+#include <hypertune/detail/text.hpp>
 
 #include <fmt/format.h>
 
@@ -86,11 +87,8 @@ static std::vector<std::string> ssh_setting(std::string_view settings, std::stri
   if (at == std::string::npos) return words;
   auto rest = settings.substr(at + key.size() + 1);
   rest = rest.substr(0, rest.find('\n'));
-  while (!rest.empty()) {
-    const auto end = std::min(rest.find(' '), rest.size());
-    if (end > 0) words.emplace_back(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
+  while (!rest.empty())
+    if (const auto word = hypertune::detail::take_until(rest, ' '); !word.empty()) words.emplace_back(word);
   return words;
 }
 
@@ -123,9 +121,7 @@ std::vector<std::string> known_host_keys(const ClusterConfig& config, const Mach
       } catch (const Error&) { return keys; }  // ssh-keygen is not installed
       std::string_view rest = found;
       while (!rest.empty()) {
-        const auto end = std::min(rest.find('\n'), rest.size());
-        const auto line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
+        const auto line = hypertune::detail::take_until(rest, '\n');
         if (line.empty() || line.front() == '#' || line.front() == '@') continue;
         if (const auto space = line.find(' '); space != std::string_view::npos)
           keys.emplace_back(line.substr(space + 1));

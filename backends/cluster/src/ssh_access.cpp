@@ -5,6 +5,7 @@
 #include <hypertune/cluster/detail/parallel.hpp>
 #include <hypertune/cluster/reach.hpp>
 #include <hypertune/cluster/ssh_access.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/ssh/connection.hpp>
 
 #include <fmt/format.h>
@@ -87,12 +88,10 @@ void SshAccess::introduce(Cluster& cluster, const std::vector<MachineReport>& re
       {folder}, {.deadline = 60});
   std::string_view refused = tried.out;
   while (!refused.empty()) {
-    const auto end = std::min(refused.find('\n'), refused.size());
     cluster.say(fmt::format(
         "the head cannot log in to {}: does its sshd read ~/.ssh/authorized_keys? Programs that are submitted "
         "will not reach it",
-        refused.substr(0, end)));
-    refused.remove_prefix(std::min(end + 1, refused.size()));
+        hypertune::detail::take_until(refused, '\n')));
   }
 }
 

@@ -1,6 +1,7 @@
 // Agent: its connection to the driver, from hello to the end.
 #include "agent_state.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/network.hpp>
 #include <hypertune/detail/run_clock.hpp>
@@ -279,8 +280,7 @@ void Agent::poll_usage_and_notices(Seconds next_notice) {
     next_notice = steady_now() + begin_->notice_interval;
   }
   const double pause = polls ? std::min(5.0, std::max(0.05, next_notice - steady_now())) : 5.0;
-  const auto timer = std::make_shared<asio::steady_timer>(
-      io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(pause)));
+  const auto timer = std::make_shared<asio::steady_timer>(io_, hypertune::detail::as_duration(pause));
   asio::post(io_, [this, timer, next_notice] {
     timer->async_wait([this, timer, next_notice](boost::system::error_code) {
       asio::post(*helper_, [this, next_notice] { poll_usage_and_notices(next_notice); });

@@ -149,7 +149,7 @@ asio::awaitable<void> Agent::follow_logs() {
       else
         send_log(*run);
     }
-    const double pause = runs_.empty() ? -1 : 0.05;
+    const double pause = runs_.empty() ? Wakeup::for_ever : 0.05;
     co_await logs_.wait(pause);
   }
 }

@@ -217,7 +217,7 @@ class Agent {
   asio::signal_set signals_;
   ProcessExecutor executor_;
   std::shared_ptr<Channel> channel_;
-  Signal logs_, liveness_check_, locking_, share_received_;
+  Wakeup logs_, liveness_check_, locking_, share_received_;
   Seconds heard_ = 0;
   double liveness_ = 60;  // until the driver sets it
   std::string host_name_ = "this host";

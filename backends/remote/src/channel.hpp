@@ -7,13 +7,13 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
@@ -47,33 +47,6 @@ inline Seconds steady_now() { return hypertune::detail::steady_seconds(); }
 /// The last multiple of `grid` not after `at`. Timers that need not be exact expire together this way, so that the
 /// timers of a thousand hosts wake the thread a few times instead of a thousand times.
 inline Seconds on_grid(Seconds at, double grid) { return std::floor(at / grid) * grid; }
-
-/// An event that one coroutine waits for and another one on the same thread raises. An early raise() is not lost.
-class Signal {
- public:
-  explicit Signal(asio::io_context& io) : timer_(io) {}
-  void raise() {
-    raised_ = true;
-    timer_.cancel();
-  }
-  /// Returns after a raise(), or after `seconds` (negative: no timeout).
-  asio::awaitable<void> wait(double seconds = -1) {
-    if (!raised_) {
-      if (seconds < 0)
-        timer_.expires_at(std::chrono::steady_clock::time_point::max());
-      else
-        timer_.expires_after(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-            std::chrono::duration<double>(std::min(seconds, 1e6))));
-      boost::system::error_code ignored;
-      co_await timer_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
-    }
-    raised_ = false;
-  }
-
- private:
-  asio::steady_timer timer_;
-  bool raised_ = false;
-};
 
 /// Must be used on the io_context's one thread. Lives from open() until its stream ends or close().
 class Channel : public std::enable_shared_from_this<Channel> {
@@ -296,7 +269,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   asio::io_context& io_;
   DescriptorWatch& watch_;
   Descriptor in_, out_;
-  Signal beat_;
+  Wakeup beat_;
   bool expects_banner_;
   wire::BannerFilter banner_;
   FrameDecoder decoder_{wire::message_types};

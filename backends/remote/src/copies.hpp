@@ -6,6 +6,7 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/manifest.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
@@ -13,10 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,11 +32,9 @@ class OutgoingCopy {
       : OutgoingCopy(store.folder(info), info, transfer, attempt) {}
   OutgoingCopy(std::filesystem::path folder, const CheckpointInfo& info, std::uint64_t transfer, Attempt attempt)
       : folder_(std::move(folder)) {
-    std::ifstream in(folder_ / Manifest::file_name, std::ios::binary);
-    std::stringstream text;
-    text << in.rdbuf();
-    if (!in) fail(Errc::corrupt, "its manifest cannot be read");
-    const Manifest manifest = parse_manifest(text.str());
+    const auto text = hypertune::detail::read_file(folder_ / Manifest::file_name);
+    if (!text) fail(Errc::corrupt, "its manifest cannot be read");
+    const Manifest manifest = parse_manifest(*text);
     offer_.transfer = transfer;
     offer_.attempt = attempt;
     offer_.info = info;

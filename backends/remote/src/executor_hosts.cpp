@@ -1,6 +1,7 @@
 // RemoteExecutor: opening, watching and closing connections.
 #include "executor_state.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/record/host_faults.hpp>
 #include <hypertune/remote/detail/printed.hpp>
@@ -151,9 +152,8 @@ void RemoteExecutor::State::arm(const LinkPointer& link) {
   }
   const double grid = std::min(0.05, options_.timeouts.liveness / 50);
   const Seconds now = detail::steady_now();
-  link->timer.expires_after(
-      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(
-          detail::on_grid(now + std::clamp(at - now, 0.0, 3600.0) + grid, grid) - now + 0.001)));
+  link->timer.expires_after(hypertune::detail::as_duration(
+      detail::on_grid(now + std::clamp(at - now, 0.0, 3600.0) + grid, grid) - now + 0.001));
   link->timer.async_wait([this, link](boost::system::error_code error) {
     if (!error && !closing()) tick(link);
   });
@@ -179,7 +179,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, s
     FailureClass failure = FailureClass::unknown;
   };
   const auto result = std::make_shared<Result>();
-  const auto done = std::make_shared<detail::Signal>(io_);
+  const auto done = std::make_shared<detail::Wakeup>(io_);
   const auto job = [this, result, done, dialer = link->spec.dialer, stop = stop_dialing_.get_token()] {
     try {
       if (!closing()) result->stream = dialer.dial(stop);

@@ -1,6 +1,7 @@
 // RemoteExecutor: sending commands to hosts and receiving their events.
 #include "executor_state.hpp"
 
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/bounded_log.hpp>
@@ -20,7 +21,7 @@ std::pair<std::string, std::uint64_t> next_epoch(const std::filesystem::path& di
     std::ifstream in(path);
     in >> id >> epoch;
   }
-  if (id.size() != 16 || id.find_first_not_of("0123456789abcdef") != std::string::npos) {
+  if (!hypertune::detail::is_hex(id, 16)) {
     std::random_device device;
     id = hypertune::detail::format("{:08x}{:08x}", device(), device());
   }

@@ -1,6 +1,7 @@
 // RemoteExecutor: state for other threads, and shutdown.
 #include "executor_state.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/say.hpp>
 
 #include <string>
@@ -54,8 +55,7 @@ void RemoteExecutor::State::check_all_refused() {
     return;
   }
   if (refusal_timer_) return;
-  refusal_timer_.emplace(io_, std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                  std::chrono::duration<double>(std::clamp(options_.all_refused, 0.0, 1e8))));
+  refusal_timer_.emplace(io_, hypertune::detail::as_duration(options_.all_refused));
   refusal_timer_->async_wait([this](boost::system::error_code error) {
     if (error || closing()) return;
     refusal_timer_.reset();
@@ -171,7 +171,7 @@ detail::asio::awaitable<void> RemoteExecutor::State::close_connections() {
     publish(*link);
   }
   const Seconds until = detail::steady_now() + grace;
-  detail::Signal pause(io_);
+  detail::Wakeup pause(io_);
   for (const auto& channel : channels)
     while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
   for (const auto& channel : channels) channel->close();

@@ -1,5 +1,8 @@
 // Parsing lists of hosts.
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/read_file.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/remote/host_list.hpp>
@@ -8,11 +11,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -23,11 +23,10 @@ namespace hypertune::inline v0::remote {
 namespace {
 
 double host_number(std::string_view key, std::string_view text, const std::string& where) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0) || value > 1e9)
+  const auto value = hypertune::detail::parse_number<double>(text);
+  if (!value || !(*value >= 0) || *value > 1e9)
     fail(Errc::input, "{}: '{}' must be a number from 0, not '{}'", where, key, text);
-  return value;
+  return *value;
 }
 
 void set_label(HostSpec& host, std::string_view text, const std::string& where) {
@@ -52,11 +51,7 @@ void set_key(HostSpec& host, std::string_view key, std::string_view text, const 
     if (!size) fail(Errc::input, "{}: 'memory' must be a size such as 64GiB, not '{}'", where, text);
     host.memory = *size;
   } else if (key == "labels") {
-    while (!text.empty()) {
-      const auto comma = std::min(text.find(','), text.size());
-      set_label(host, text.substr(0, comma), where);
-      text.remove_prefix(std::min(comma + 1, text.size()));
-    }
+    while (!text.empty()) set_label(host, hypertune::detail::take_until(text, ','), where);
   } else if (key.starts_with("custom.") && key.size() > 7) {
     host.custom[std::string(key.substr(7))] = host_number(key, text, where);
   } else {
@@ -118,9 +113,7 @@ HostList parse_host_lines(std::string_view text, const std::string& where) {
   HostList hosts;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (int number = 1; !text.empty(); ++number) {
-    const auto end = std::min(text.find('\n'), text.size());
-    auto line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    auto line = hypertune::detail::take_until(text, '\n');
     line = line.substr(0, line.find('#'));
     const auto place = fmt::format("{}:{}", where, number);
     HostSpec host;
@@ -163,12 +156,11 @@ HostList parse_hosts(std::string_view text, const std::string& where) {
 
 HostList read_host_file(const std::filesystem::path& file) {
   std::error_code ignored;
-  std::ifstream in(file, std::ios::binary);
-  if (!in || std::filesystem::is_directory(file, ignored))
+  const auto text = hypertune::detail::read_file(file);
+  if (!text || std::filesystem::is_directory(file, ignored))
     fail(Errc::input, "the list of hosts '{}' cannot be read: {}", file.string(),
          std::filesystem::exists(file, ignored) ? "may this account read it?" : "there is no such file");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return parse_hosts(text, file.string());
+  return parse_hosts(*text, file.string());
 }
 
 }  // namespace hypertune::inline v0::remote

@@ -2,6 +2,7 @@
 #include "host_failures.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/detail/whole.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_shell.hpp>
@@ -45,12 +46,9 @@ bool read_facts(std::string_view text, double now, HostFacts& facts) {
   if (mark == std::string_view::npos) return false;
   text.remove_prefix(mark + begin.size());
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    const auto line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const auto equals = std::min(line.find('='), line.size());
-    const auto key = line.substr(0, equals);
-    const auto value = std::string(line.substr(std::min(equals + 1, line.size())));
+    auto line = hypertune::detail::take_until(text, '\n');
+    const auto key = hypertune::detail::take_until(line, '=');
+    const std::string value(line);
     if (key == "system") facts.system = value;
     if (key == "architecture") facts.architecture = value;
     if (key == "name") facts.name = value;

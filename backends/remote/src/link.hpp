@@ -31,7 +31,7 @@ struct Connection {
   std::shared_ptr<Channel> channel;
   StreamCarrier carrier;
   asio::posix::stream_descriptor err;
-  Signal err_ended;
+  Wakeup err_ended;
   bool err_over = false;
   std::string errors;                            // the end of the standard error
   std::string refusal;                           // sent by the agent

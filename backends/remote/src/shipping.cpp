@@ -4,6 +4,7 @@
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/remote/shipping.hpp>
 
 #include <fmt/format.h>
@@ -131,9 +132,7 @@ std::vector<std::string> missing_libraries(std::string_view output) {
       missing.push_back(std::move(name));
   };
   while (!output.empty()) {
-    const auto end = std::min(output.find('\n'), output.size());
-    auto line = output.substr(0, end);
-    output.remove_prefix(std::min(end + 1, output.size()));
+    auto line = hypertune::detail::take_until(output, '\n');
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     if (const auto at = line.find(" => not found"); at != std::string_view::npos) {
       add(std::string(line.substr(0, at)));

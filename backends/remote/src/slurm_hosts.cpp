@@ -1,4 +1,6 @@
 // slurm_hosts(): the hosts of a Slurm allocation.
+#include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/remote/host_list.hpp>
@@ -38,21 +40,16 @@ void expand_element(std::string_view element, std::string_view list, std::vector
     element.remove_prefix(close + 1);
     std::vector<std::string> numbers;
     do {
-      const auto comma = std::min(ranges.find(','), ranges.size());
-      const auto range = ranges.substr(0, comma);
-      ranges.remove_prefix(std::min(comma + 1, ranges.size()));
+      const auto range = hypertune::detail::take_until(ranges, ',');
       const auto dash = range.find('-');
       const auto first = range.substr(0, dash);
       const auto last = dash == std::string_view::npos ? first : range.substr(dash + 1);
-      std::uint64_t low = 0, high = 0;
-      const auto number = [&](std::string_view text, std::uint64_t& value) {
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        return error == std::errc() && end == text.data() + text.size();
-      };
-      if (!number(first, low) || !number(last, high) || high < low) bad("a range must be like 01-16");
-      if (high - low >= 100000) bad("it stands for more than 100,000 names");
-      room(numbers.size() + (high - low));
-      for (auto value = low; value <= high; ++value)  // keeps leading zeros
+      const auto low = hypertune::detail::parse_number<std::uint64_t>(first);
+      const auto high = hypertune::detail::parse_number<std::uint64_t>(last);
+      if (!low || !high || *high < *low) bad("a range must be like 01-16");
+      if (*high - *low >= 100000) bad("it stands for more than 100,000 names");
+      room(numbers.size() + (*high - *low));
+      for (auto value = *low; value <= *high; ++value)  // keeps leading zeros
         numbers.push_back(fmt::format("{:0{}}", value, first.size()));
     } while (!ranges.empty());
     if (all.size() * numbers.size() > 100000) bad("it stands for more than 100,000 names");
@@ -72,9 +69,7 @@ void expand_element(std::string_view element, std::string_view list, std::vector
 std::vector<double> expand_counts(std::string_view text, std::size_t nodes) {
   std::vector<double> counts;
   while (!text.empty()) {
-    const auto comma = std::min(text.find(','), text.size());
-    auto part = text.substr(0, comma);
-    text.remove_prefix(std::min(comma + 1, text.size()));
+    const auto part = hypertune::detail::take_until(text, ',');
     double value = 0;
     std::size_t times = 1;
     const auto* end = part.data() + part.size();

@@ -4,6 +4,7 @@
 #include "channel.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/socket_pair.hpp>
 #include <hypertune/error.hpp>
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -42,7 +43,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   /// connection.
   int connect() {
     if (closed_) fail(Errc::io, "the connection is lost");
-    auto [near, far] = pair();
+    auto [near, far] = hypertune::detail::make_socket_pair();
     const auto shared = std::make_shared<Descriptor>(std::move(far));
     asio::post(io_, [self = weak_from_this(), shared] {
       const auto tunnel = self.lock();
@@ -62,7 +63,7 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     if (theirs >= wire::max_streams) fail(Errc::protocol, "too many streams at once");
     try {
       if (!accept_) fail(Errc::io, "nothing is served here");
-      const auto [near, far] = pair();
+      const auto [near, far] = hypertune::detail::make_socket_pair();
       accept_(::fcntl(far.get(), F_DUPFD_CLOEXEC, 0));
       begin(m.stream, near);
     } catch (const std::exception&) { channel_->send(wire::StreamEnd{m.stream}); }
@@ -113,13 +114,6 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     bool peer_over = false, over = false;
   };
   using StreamPointer = std::shared_ptr<Stream>;
-
-  static std::pair<Descriptor, Descriptor> pair() {
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-      fail(Errc::io, "cannot make a socket: {}", std::generic_category().message(errno));
-    return {Descriptor(ends[0]), Descriptor(ends[1])};
-  }
 
   // The next piece to send; streams take turns.
   std::optional<wire::StreamPiece> next_piece() {

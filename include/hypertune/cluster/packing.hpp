@@ -27,14 +27,10 @@ class Room {
 
   bool fits(const Resources& needs) const {
     if (!known_) return !taken_;
-    constexpr double slack = 1e-9;  // for rounding errors, such as in ten times 0.1
-    if (needs.cpus > free_.cpus + slack) return false;
+    if (!hypertune::detail::fits(needs.cpus, free_.cpus)) return false;
     if (needs.gpus > 0 && !has_devices(needs.gpus)) return false;
     if (memory_counts_ && needs.memory > free_.memory) return false;
-    return std::all_of(needs.custom.begin(), needs.custom.end(), [&](const auto& need) {
-      const auto found = free_.custom.find(need.first);
-      return need.second <= 0 || (found != free_.custom.end() && need.second <= found->second + slack);
-    });
+    return hypertune::detail::fits(needs.custom, free_.custom);
   }
   bool take(const Resources& needs) {
     if (!fits(needs)) return false;

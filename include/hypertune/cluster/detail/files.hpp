@@ -2,18 +2,14 @@
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
-
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,20 +20,12 @@ inline void write_all(int fd, std::string_view text, const std::filesystem::path
     fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(error));
 }
 
-inline void sync_folder(const std::filesystem::path& folder) {
-  const auto fd = hypertune::detail::open_at(AT_FDCWD, folder.c_str(), O_RDONLY | O_DIRECTORY);
-  if (fd) ::fsync(fd.get());
-}
+using hypertune::detail::read_file;
+using hypertune::detail::sync_folder;
 
 /// Readable only by this user, since the files contain names of machines and tokens.
 inline void replace_file(const std::filesystem::path& path, std::string_view text) {
   hypertune::detail::replace_file(path, text, 0600);
-}
-
-inline std::optional<std::string> read_file(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
 }
 
 // A file that is removed at the end of the scope.

@@ -1,10 +1,9 @@
 // PollInterval: the waiting time between two provider calls.
 #pragma once
 
+#include <hypertune/detail/sleep_for.hpp>
+
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <stop_token>
 
 namespace hypertune::inline v0::cluster::detail {
@@ -14,9 +13,7 @@ class PollInterval {
  public:
   explicit PollInterval(double first = 0.05, double most = 2) : next_(first), most_(most) {}
   void wait(const std::stop_token& stop) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any().wait_for(lock, stop, std::chrono::duration<double>(next_), [] { return false; });
+    hypertune::detail::sleep_for(stop, next_);
     next_ = std::min(next_ * 1.5, most_);
   }
 

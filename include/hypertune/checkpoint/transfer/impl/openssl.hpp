@@ -36,9 +36,6 @@ std::string certificate_fingerprint(const X509* certificate);
 
 using Sha256Digest = std::array<unsigned char, 32>;
 
-/// The bytes as hexadecimal digits.
-std::string hex_of(std::span<const unsigned char> bytes);
-
 /// SHA-256 of bytes that come in pieces.
 class Sha256 {
  public:
