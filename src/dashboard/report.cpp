@@ -4,6 +4,7 @@
 #include "read_once.hpp"
 #include "report_answers.hpp"
 
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/show/report.hpp>
 
@@ -28,9 +29,7 @@ std::string random_nonce() {
   std::array<unsigned char, 18> bytes{};
   if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     fail(Errc::io, "the system has no random numbers");
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
+  return detail::to_hex(bytes);
 }
 
 // Escapes an SVG for a data: URL in an attribute.

@@ -1,5 +1,6 @@
 #include "report_answers.hpp"
 
+#include <hypertune/detail/percent.hpp>
 #include <hypertune/show/view/answers.hpp>
 
 #include <fmt/format.h>
@@ -18,18 +19,7 @@ namespace {
 constexpr std::size_t most_experiments = 50, most_fields = 90, most_metrics = 20;
 
 // The same encoding as encodeURIComponent().
-std::string encoded(std::string_view text) {
-  static constexpr std::string_view kept = "-_.!~*'()";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (plain || kept.find(c) != std::string_view::npos)
-      out += c;
-    else
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
+std::string encoded(std::string_view text) { return detail::percent_encoded(text, "-_.!~*'()"); }
 
 // In JSON '<' occurs only within strings. When it is escaped, no name can end the HTML element that contains the text.
 void append_harmless(std::string& out, std::string_view json) {

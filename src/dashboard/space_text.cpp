@@ -1,3 +1,4 @@
+#include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/front.hpp>
@@ -7,7 +8,6 @@
 #include <hypertune/space/detail/grammar.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <unordered_map>
@@ -70,10 +70,9 @@ std::string scalar_json(std::string_view text) {
         continue;
       }
       const char c = text[++i];
-      unsigned code = 0;
-      if (c == 'x' && i + 2 < text.size() &&
-          std::from_chars(text.data() + i + 1, text.data() + i + 3, code, 16).ec == std::errc()) {
-        plain += static_cast<char>(code);
+      const auto byte = c == 'x' && i + 2 < text.size() ? detail::from_hex(text.substr(i + 1, 2)) : std::nullopt;
+      if (byte) {
+        plain += *byte;
         i += 2;
       } else {
         plain += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'r' ? '\r' : c;

@@ -1,11 +1,11 @@
 #include "server.hpp"
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/record/json_text.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include <charconv>
 #include <utility>
 
 namespace hypertune::inline v0::detail::mlflow {
@@ -109,9 +109,7 @@ void Server::find_runs() {
       if (tags == nullptr || !tags->is_array()) continue;
       for (const auto& tag : tags->as_array()) {
         if (text_at(tag, "/key") != trial_tag) continue;
-        const std::string number = text_at(tag, "/value");
-        TrialId trial = parent_run;
-        std::from_chars(number.data(), number.data() + number.size(), trial);
+        const auto trial = detail::parse_number<TrialId>(text_at(tag, "/value")).value_or(parent_run);
         runs_.try_emplace(trial, text_at(run, "/info/run_id"));
       }
     }

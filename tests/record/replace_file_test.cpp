@@ -2,14 +2,18 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/detail/descriptor.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/log_files.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <iterator>
 #include <string>
@@ -61,4 +65,20 @@ TEST_CASE("a file is made for whom its mode says") {
   struct stat status{};
   REQUIRE(::stat((folder.path() / "secret").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777U) == 0600U);
+}
+
+TEST_CASE("a small file is read whole") {
+  const TemporaryDirectory folder;
+  const auto path = folder.path() / "text";
+  CHECK_FALSE(ht::detail::read_file(path));
+  ht::detail::replace_file(path, "two\nlines");
+  CHECK(ht::detail::read_file(path) == "two\nlines");
+  std::string text(5, '\0');
+  const auto file = ht::detail::open_at(AT_FDCWD, path.c_str(), O_RDONLY);
+  CHECK(ht::detail::read_into(file.get(), text) == 0);
+  CHECK(text == "two\nl");
+  CHECK(ht::detail::read_into(file.get(), text) == 0);
+  CHECK(text == "ines");
+  CHECK(ht::detail::read_into(-1, text) == EBADF);
+  CHECK(text.empty());
 }

@@ -9,14 +9,13 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Encodes all but the unreserved characters: letters, digits and "-._~".
-inline std::string percent_encoded(std::string_view text) {
+/// Encodes all characters but letters, digits and those in `kept`. The default is that of RFC 3986.
+inline std::string percent_encoded(std::string_view text, std::string_view kept = "-._~") {
   std::string encoded;
   encoded.reserve(text.size());
   for (const char c : text) {
-    const bool unreserved = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                            c == '.' || c == '_' || c == '~';
-    if (unreserved) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (plain || kept.find(c) != std::string_view::npos) {
       encoded += c;
       continue;
     }

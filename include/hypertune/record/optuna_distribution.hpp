@@ -2,12 +2,13 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/hex.hpp>
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/text.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/params.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
@@ -77,9 +78,7 @@ class SpaceText {
       std::string text;
       while (!rest_.empty() && rest_.front() != '"') {
         if (take("\\x") && rest_.size() >= 2) {
-          unsigned code = 0;
-          std::from_chars(rest_.data(), rest_.data() + 2, code, 16);
-          text += static_cast<char>(code);
+          text += from_hex(rest_.substr(0, 2)).value_or("");
           rest_.remove_prefix(2);
           continue;
         }
@@ -97,9 +96,8 @@ class SpaceText {
     if (word.empty()) return std::nullopt;
     rest_.remove_prefix(end);
     if (word == "true" || word == "false") return Value(word == "true");
-    const char* const last = word.data() + word.size();
-    if (std::int64_t whole = 0; std::from_chars(word.data(), last, whole).ptr == last) return Value(whole);
-    if (double real = 0; std::from_chars(word.data(), last, real).ptr == last) return Value(real);
+    if (const auto whole = parse_number<std::int64_t>(word)) return Value(*whole);
+    if (const auto real = parse_number<double>(word)) return Value(*real);
     return Value(std::string(word));
   }
 
