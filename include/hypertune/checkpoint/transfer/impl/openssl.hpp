@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
