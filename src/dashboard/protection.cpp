@@ -27,21 +27,18 @@ class Encryption {
     context.use_private_key(asio::buffer(identity.private_key), asio::ssl::context::pem);
   }
   asio::ssl::context context;
-
-  static asio::awaitable<void> serve(Server& server, Encryption& encryption, boost::beast::tcp_stream plain) {
-    boost::beast::ssl_stream<boost::beast::tcp_stream> stream(std::move(plain), encryption.context);
-    hypertune::detail::OpenConnections::Connection connection(server.open_, stream.next_layer());
-    boost::system::error_code error;
-    auto token = asio::redirect_error(asio::use_awaitable, error);
-    stream.next_layer().expires_after(server.limits_.first);
-    co_await stream.async_handshake(asio::ssl::stream_base::server, token);
-    if (error) co_return;
-    co_await server.serve(stream, connection);
-  }
 };
 
-asio::awaitable<void> serve_encrypted(Server& server, Encryption& encryption, boost::beast::tcp_stream stream) {
-  return Encryption::serve(server, encryption, std::move(stream));
+asio::awaitable<void> serve_encrypted(Server& server, hypertune::detail::HttpLoop& loop, Encryption& encryption,
+                                      boost::beast::tcp_stream plain) {
+  boost::beast::ssl_stream<boost::beast::tcp_stream> stream(std::move(plain), encryption.context);
+  hypertune::detail::HttpLoop::Connection connection(loop.open(), stream.next_layer());
+  boost::system::error_code error;
+  auto token = asio::redirect_error(asio::use_awaitable, error);
+  stream.next_layer().expires_after(loop.limits().first);
+  co_await stream.async_handshake(asio::ssl::stream_base::server, token);
+  if (error) co_return;
+  co_await loop.serve(stream, connection, server);
 }
 
 namespace {
@@ -149,7 +146,10 @@ namespace hypertune::inline v0::dashboard {
 
 class Encryption {};
 class Protection::State {};
-boost::asio::awaitable<void> serve_encrypted(Server&, Encryption&, boost::beast::tcp_stream) { co_return; }
+boost::asio::awaitable<void> serve_encrypted(Server&, hypertune::detail::HttpLoop&, Encryption&,
+                                             boost::beast::tcp_stream) {
+  co_return;
+}
 Protection::Protection(const std::filesystem::path&, const std::filesystem::path&) {
   fail(Errc::usage,
        "this hypertune was built without OpenSSL, and serves a dashboard on loopback only: leave --listen away, and "

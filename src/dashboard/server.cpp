@@ -5,15 +5,24 @@
 #include "server_impl.hpp"
 
 #include <hypertune/detail/signal_block.hpp>
-#include <hypertune/error.hpp>
 
-#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 namespace hypertune::inline v0::dashboard {
 
 namespace asio = boost::asio;
+
+namespace {
+
+// Once for each worker's thread, so that the experiment itself runs first.
+void lower_priority() {
+  [[maybe_unused]] static thread_local const int done = ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5);
+}
+
+}  // namespace
 
 Server::Server(const Api& api, asio::ip::tcp::endpoint endpoint, ServerNames names, ServerLimits limits, Gate* gate,
                Encryption* encryption)
@@ -22,77 +31,33 @@ Server::Server(const Api& api, asio::ip::tcp::endpoint endpoint, ServerNames nam
       limits_(limits),
       gate_(gate),
       encryption_(encryption),
-      acceptor_(context_),
-      room_(context_),
-      workers_(2) {
-  try {
-    acceptor_.open(endpoint.protocol());
-    acceptor_.set_option(asio::ip::tcp::acceptor::reuse_address(true));
-    acceptor_.bind(endpoint);
-    acceptor_.listen();
-    port_ = acceptor_.local_endpoint().port();
-  } catch (const boost::system::system_error& e) {
-    fail(Errc::io, "cannot listen on {} port {}: {}; choose another --port, or 0 for any",
-         endpoint.address().to_string(), endpoint.port(), e.code().message());
-  }
-}
+      loop_(endpoint, fmt::format("{} port {}", endpoint.address().to_string(), endpoint.port()), limits),
+      workers_(2) {}
 
-Server::~Server() {
-  stop();
-  open_.end();
-}
+Server::~Server() { stop(); }
 
 void Server::start() {
   const hypertune::detail::SignalBlock block;
-  for (int i = 0; i < 2; ++i)  // a low priority, so that the experiment itself runs first
-    asio::post(workers_, [] { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 5); });
-  asio::co_spawn(context_, accept(), asio::detached);
-  thread_ = std::thread([this] { context_.run(); });
+  loop_.start([this](boost::beast::tcp_stream stream) {
+    return encryption_ == nullptr ? loop_.serve_plain(std::move(stream), *this)
+                                  : serve_encrypted(*this, loop_, *encryption_, std::move(stream));
+  });
+  thread_ = std::thread([this] { loop_.context().run(); });
 }
 
 void Server::stop() {
-  context_.stop();
+  loop_.context().stop();
   if (thread_.joinable()) thread_.join();
   workers_.stop();
   workers_.join();
 }
 
 void Server::tell(const std::string& id) {
-  asio::post(context_, [this, id] {
+  asio::post(loop_.context(), [this, id] {
     news_[id] = ++told_;
     if (news_.size() > 10'000) news_.clear();  // drops ids of experiments that no longer exist
     for (auto* listener : listeners_) listener->cancel();
   });
-}
-
-asio::awaitable<void> Server::accept() {
-  using asio::ip::tcp;
-  boost::system::error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  for (;;) {
-    co_await acceptor_.async_wait(tcp::acceptor::wait_read, token);
-    if (error == asio::error::operation_aborted) co_return;
-    if (open_.size() < static_cast<std::size_t>(limits_.connections)) {
-      tcp::socket socket = co_await acceptor_.async_accept(token);
-      if (error == asio::error::operation_aborted) co_return;
-      if (!error) {
-        boost::beast::tcp_stream stream(std::move(socket));
-        auto served = encryption_ == nullptr ? serve_plain(std::move(stream))
-                                             : serve_encrypted(*this, *encryption_, std::move(stream));
-        asio::co_spawn(context_, std::move(served), asio::detached);
-        continue;
-      }
-    }
-    // No room, or no descriptor: the next connection waits in the system's queue until another one ends.
-    open_.make_room();
-    room_.expires_after(std::chrono::milliseconds(100));
-    co_await room_.async_wait(token);
-  }
-}
-
-asio::awaitable<void> Server::serve_plain(boost::beast::tcp_stream stream) {
-  hypertune::detail::OpenConnections::Connection connection(open_, stream);
-  co_await serve(stream, connection);
 }
 
 Server::Response Server::response(int status, std::string body, std::string_view type) const {
@@ -162,7 +127,10 @@ Server::Response Server::handle(const Request& request) const {
   return reply;
 }
 
-asio::awaitable<Server::Response> Server::answered(const Request& request) { co_return handle(request); }
+asio::awaitable<Server::Response> Server::answered(const Request& request) {
+  lower_priority();
+  co_return handle(request);
+}
 
 asio::awaitable<std::string> Server::news_since(std::uint64_t seen, std::string only) {
   std::vector<std::string> ids;
@@ -187,6 +155,7 @@ std::string experiment_of(const std::string& target) {
 }
 
 asio::awaitable<std::string> texts_of(const Api& api, std::vector<std::string> ids) {
+  lower_priority();
   std::string text;
   for (const auto& id : ids)
     if (const std::string data = api.changed(id); !data.empty()) text += "event: changed\ndata: " + data + "\n\n";

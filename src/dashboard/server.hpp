@@ -4,23 +4,18 @@
 #include "api.hpp"
 
 #include <hypertune/serve/browser_rules.hpp>
-#include <hypertune/serve/open_connections.hpp>
+#include <hypertune/serve/http_loop.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/message.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <list>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -29,25 +24,25 @@
 
 namespace hypertune::inline v0::dashboard {
 
-/// How long a server waits for its clients, and how many it serves at a time.
-struct ServerLimits {
-  int connections = 256;                      ///< at a time; above this an idle one is closed for a new one
-  int streams = 128;                          ///< connections with event streams, at a time
-  std::chrono::milliseconds first{10'000};    ///< from accepting a connection to the end of its first request
-  std::chrono::milliseconds idle{120'000};    ///< between requests
-  std::chrono::milliseconds request{10'000};  ///< from the first byte of a request to its last
-  std::chrono::milliseconds answer{30'000};   ///< until a client has received its answer, or an event
-  std::chrono::milliseconds alive{15'000};    ///< between keep-alive comments on an event stream
-  std::chrono::milliseconds events{250};      ///< between two events of an experiment
-  std::uint32_t head = 128 << 10;             ///< bytes of a request's address and headers
+/// The limits of the page's clients.
+struct ServerLimits : HttpLimits {
+  ServerLimits()
+      : HttpLimits{.first = std::chrono::seconds(10),
+                   .idle = std::chrono::seconds(120),
+                   .request = std::chrono::seconds(10),
+                   .head = 128 << 10,
+                   .body = 0} {}
+  int streams = 128;                        ///< connections with event streams, at a time
+  std::chrono::milliseconds alive{15'000};  ///< between keep-alive comments on an event stream
+  std::chrono::milliseconds events{250};    ///< between two events of an experiment
 };
 
 /// Decides who may make requests, if not everyone on this machine may.
 class Gate {
  public:
   virtual ~Gate() = default;
-  using Request = boost::beast::http::request<boost::beast::http::empty_body>;
-  using Response = boost::beast::http::response<boost::beast::http::string_body>;
+  using Request = hypertune::detail::HttpRequest;
+  using Response = hypertune::detail::HttpResponse;
   /// Returns an answer to send instead of the requested one; nullopt: proceed.
   virtual std::optional<Response> refuse(const Request& request) = 0;
 };
@@ -63,7 +58,9 @@ class Server {
   Server& operator=(const Server&) = delete;
   ~Server();
 
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return loop_.port(); }
+  /// Sets the host names that requests may use. To be called before start().
+  void set_names(ServerNames names) { names_ = std::move(names); }
   void start();
   void stop();
   /// Reports that an experiment has changed, or with "" that some were added or removed. May be called from any thread.
@@ -72,14 +69,10 @@ class Server {
  private:
   using Request = Gate::Request;
   using Response = Gate::Response;
-  friend class Encryption;
+  friend class hypertune::detail::HttpLoop;
 
-  boost::asio::awaitable<void> accept();
-  boost::asio::awaitable<void> serve_plain(boost::beast::tcp_stream stream);
   template <class Stream>
-  boost::asio::awaitable<void> serve(Stream& stream, detail::OpenConnections::Connection& connection);
-  template <class Stream>
-  boost::asio::awaitable<bool> write(Stream& stream, Response& reply);
+  boost::asio::awaitable<std::optional<Response>> answer(Stream& stream, const Request& request);
   template <class Stream>
   boost::asio::awaitable<void> serve_events(Stream& stream, std::string only);
   boost::asio::awaitable<Response> answered(const Request& request);
@@ -95,15 +88,11 @@ class Server {
   ServerLimits limits_;
   Gate* gate_;
   Encryption* encryption_;
-  std::uint16_t port_ = 0;
-  detail::OpenConnections open_{&room_};       // before the members whose destructors end the remaining connections
   std::map<std::string, std::uint64_t> news_;  // by experiment: the value of told_ at its latest change
   std::uint64_t told_ = 0;
   std::list<boost::asio::steady_timer*> listeners_;  // event streams that wait for news
   int streams_ = 0;
-  boost::asio::io_context context_{1};
-  boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer room_;
+  hypertune::detail::HttpLoop loop_;  // after what its connections use
   boost::asio::thread_pool workers_;
   std::thread thread_;
 };

@@ -7,12 +7,12 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/serializer.hpp>
 #include <boost/beast/http/write.hpp>
 
-#include <algorithm>
+#include <list>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,86 +21,24 @@ namespace hypertune::inline v0::dashboard {
 void set_common_headers(Gate::Response& reply);
 std::string experiment_of(const std::string& target);  // "" if it names none
 boost::asio::awaitable<std::string> texts_of(const Api& api, std::vector<std::string> ids);
-boost::asio::awaitable<void> serve_encrypted(Server& server, Encryption& encryption, boost::beast::tcp_stream stream);
+boost::asio::awaitable<void> serve_encrypted(Server& server, hypertune::detail::HttpLoop& loop, Encryption& encryption,
+                                             boost::beast::tcp_stream stream);
 
 template <class Stream>
-boost::asio::awaitable<bool> Server::write(Stream& stream, Response& reply) {
-  boost::system::error_code error;
-  boost::beast::get_lowest_layer(stream).expires_after(limits_.answer);
-  co_await boost::beast::http::async_write(stream, reply,
-                                           boost::asio::redirect_error(boost::asio::use_awaitable, error));
-  co_return !error;
-}
-
-template <class Stream>
-boost::asio::awaitable<void> Server::serve(Stream& stream, detail::OpenConnections::Connection& connection) {
-  namespace http = boost::beast::http;
-  auto& socket = boost::beast::get_lowest_layer(stream);
-  boost::beast::flat_buffer buffer;
-  boost::system::error_code error;
-  auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
-  for (bool more = true; more;) {
-    http::request_parser<http::empty_body> parser;
-    parser.body_limit(0);
-    parser.header_limit(limits_.head);
-    if (buffer.size() == 0) {
-      socket.expires_after(connection.proven ? limits_.idle : limits_.first);
-      const std::size_t read = co_await stream.async_read_some(buffer.prepare(4096), token);
-      if (error) co_return;
-      buffer.commit(read);
-    }
-    socket.expires_after(limits_.request);
-    co_await http::async_read(stream, buffer, parser, token);
-    if (error && error.category() != http::make_error_code(http::error::bad_method).category()) co_return;
-    const Request& request = parser.get();
-    connection.busy = true;
-    Response reply;
-    std::optional<Response> refusal;
-    if (error)
-      refusal = refusal_of(error);
-    else
-      refusal = refused(request);
-    if (!refusal && gate_ != nullptr) refusal = gate_->refuse(request);
-    const bool head = !error && request.method() == http::verb::head;
-    more = !error && request.keep_alive();
-    if (!refusal) {
-      const std::string target(request.target());
-      if (!head && (target == "/events" || target.starts_with("/events?"))) {
-        if (streams_ >= limits_.streams) {
-          reply = response(503, R"({"error":"too many pages are open: close some"})");
-        } else {
-          std::string only = experiment_of(target);
-          co_await serve_events(stream, std::move(only));
-          co_return;
-        }
-      } else {
-        socket.expires_never();  // the computation has its own end
-        auto work = answered(request);
-        reply = co_await boost::asio::co_spawn(workers_, std::move(work), boost::asio::use_awaitable);
-      }
-    } else {
-      reply = std::move(*refusal);
-    }
-    reply.version(error ? 11 : request.version());
-    reply.keep_alive(more);
-    reply.prepare_payload();
-    if (head) reply.body().clear();
-    const bool written = co_await write(stream, reply);
-    if (!written) co_return;
-    connection.busy = false;
-    connection.proven = more;
-    connection.since = detail::OpenConnections::Clock::now();
+boost::asio::awaitable<std::optional<Server::Response>> Server::answer(Stream& stream, const Request& request) {
+  std::optional<Response> reply = refused(request);
+  if (!reply && gate_ != nullptr) reply = gate_->refuse(request);
+  if (reply) co_return reply;
+  const std::string target(request.target());
+  if (request.method() != boost::beast::http::verb::head && (target == "/events" || target.starts_with("/events?"))) {
+    if (streams_ >= limits_.streams) co_return response(503, R"({"error":"too many pages are open: close some"})");
+    std::string only = experiment_of(target);
+    co_await serve_events(stream, std::move(only));
+    co_return std::nullopt;
   }
-  // Closing a socket with unread bytes resets the connection, and the client may lose its answer.
-  boost::system::error_code ignored;
-  socket.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
-  socket.expires_after(std::chrono::seconds(5));
-  error = {};
-  for (std::size_t left = std::size_t{16} << 20; !error && left > 0;) {
-    buffer.clear();
-    const std::size_t read = co_await socket.async_read_some(buffer.prepare(65536), token);
-    left -= std::min(left, read);
-  }
+  auto work = answered(request);
+  reply = co_await boost::asio::co_spawn(workers_, std::move(work), boost::asio::use_awaitable);
+  co_return reply;
 }
 
 template <class Stream>
@@ -111,7 +49,7 @@ boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string on
   auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
 
   struct Listening {
-    explicit Listening(Server& s) : server(s), timer(s.context_) {
+    explicit Listening(Server& s) : server(s), timer(s.loop_.context()) {
       ++server.streams_;
       at = server.listeners_.insert(server.listeners_.end(), &timer);
     }
@@ -148,7 +86,7 @@ boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string on
       if (error) co_return;
       text.clear();
       // A minimum pause; changes in the meantime do not end this wait.
-      boost::asio::steady_timer pause(context_);
+      boost::asio::steady_timer pause(loop_.context());
       pause.expires_after(limits_.events);
       co_await pause.async_wait(token);
       error = {};

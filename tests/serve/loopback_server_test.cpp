@@ -22,7 +22,7 @@ namespace {
 
 class Running {
  public:
-  Running(HttpAnswerer answer, SlowRequest slow, LoopbackLimits limits)
+  Running(HttpAnswerer answer, SlowRequest slow, HttpLimits limits)
       : server_(std::move(answer), 0, std::move(slow), limits), thread_([this] { server_.run(); }) {}
   ~Running() {
     server_.stop();
