@@ -164,7 +164,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
       handlers->heard();
       if (expects_banner_) bytes = banner_.pass(bytes);
       decoder_.feed(bytes);
-      while (const auto frame = decoder_.next_view()) {
+      while (const auto frame = decoder_.next()) {
         wire::Message message = wire::decode(*frame);
         if (const auto* credit = std::get_if<wire::Credit>(&message)) {
           if (credit->bytes > under_way_) fail(Errc::protocol, "credit for bytes that were never sent");

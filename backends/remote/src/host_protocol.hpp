@@ -348,7 +348,6 @@ inline void append(std::string& out, const Message& message) { detail::HostCodec
 
 /// Decodes a frame. Error of kind `protocol` if the bytes are not a message.
 inline Message decode(const Frame& frame) { return detail::HostCodec::decode(frame); }
-inline Message decode(const FrameView& frame) { return detail::HostCodec::decode(frame); }
 
 /// Error of kind `protocol` if the peer has another protocol version.
 inline void require_version(std::uint32_t theirs, std::string_view peer) {

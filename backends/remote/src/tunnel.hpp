@@ -71,7 +71,10 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   void on(wire::StreamPiece& m) {
     const auto found = streams_.find(m.stream);
     if (found == streams_.end()) return channel_->consumed(m.bytes.size());  // the stream has ended on this side
-    found->second->incoming += m.bytes;
+    if (found->second->incoming.empty())
+      found->second->incoming = std::move(m.bytes);
+    else
+      found->second->incoming += m.bytes;
     write(found->second);
   }
   void on(const wire::StreamEnd& m) {

@@ -13,9 +13,10 @@
 
 namespace hypertune::inline v0::detail {
 
+/// Appends to `out`.
 class ByteWriter {
  public:
-  explicit ByteWriter(std::string& out) : out_(out) { out_.clear(); }
+  explicit ByteWriter(std::string& out) : out_(out) {}
 
   void put(std::uint64_t value) {
     while (value >= 0x80) {

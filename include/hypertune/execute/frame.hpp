@@ -12,16 +12,9 @@
 
 namespace hypertune::inline v0 {
 
-/// The bytes of one message. On the wire: the payload's length (4 bytes, little-endian), the type (1 byte), the
-/// payload.
+/// A view of the bytes of one message. On the wire: the payload's length (4 bytes, little-endian), the type (1 byte),
+/// the payload.
 struct Frame {
-  std::uint8_t type = 0;
-  std::string payload;
-  friend bool operator==(const Frame&, const Frame&) = default;
-};
-
-/// The same without a copy of the bytes.
-struct FrameView {
   std::uint8_t type = 0;
   std::string_view payload;
 };
@@ -30,14 +23,20 @@ inline constexpr std::size_t frame_header_size = 5;
 /// The maximum payload size. A larger length is treated as garbage, and nothing is allocated for it.
 inline constexpr std::size_t max_frame_payload = std::size_t{16} << 20U;
 
-/// Appends a frame to `out`. Throws an Error of kind `usage` if the payload is longer than max_frame_payload.
-inline void append_frame(std::string& out, std::uint8_t type, std::string_view payload) {
-  if (payload.size() > max_frame_payload)
-    fail(Errc::usage, "a message of {} bytes is longer than the {} that a frame can carry", payload.size(),
-         max_frame_payload);
-  for (unsigned shift = 0; shift < 32; shift += 8) out += static_cast<char>(payload.size() >> shift);
+/// Appends a frame to `out`, to which `write()` appends the payload. If the payload is longer than max_frame_payload,
+/// removes it and throws an Error of kind `usage`.
+template <class Write>
+void append_frame(std::string& out, std::uint8_t type, Write&& write) {
+  const std::size_t begin = out.size();
+  out.append(4, '\0');
   out += static_cast<char>(type);
-  out += payload;
+  write();
+  const std::size_t size = out.size() - begin - frame_header_size;
+  if (size > max_frame_payload) {
+    out.resize(begin);
+    fail(Errc::usage, "a message of {} bytes is longer than the {} that a frame can carry", size, max_frame_payload);
+  }
+  for (unsigned i = 0; i < 4; ++i) out[begin + i] = static_cast<char>(size >> (8 * i));
 }
 
 /// Extracts frames from bytes that come in pieces of any size. The bytes are not trusted: anything that is no frame
@@ -61,13 +60,8 @@ class FrameDecoder {
     buffer_ += bytes;
   }
 
-  /// The next whole frame; nullopt: more bytes are needed.
+  /// The next whole frame, valid until the next feed(); nullopt: more bytes are needed.
   std::optional<Frame> next() {
-    const auto frame = next_view();
-    return frame ? std::optional(Frame{frame->type, std::string(frame->payload)}) : std::nullopt;
-  }
-  /// The same without a copy; valid until the next feed().
-  std::optional<FrameView> next_view() {
     if (broken_) fail(Errc::protocol, "bytes after a malformed frame");
     const std::size_t there = buffer_.size() - read_;
     if (there < frame_header_size) return std::nullopt;
@@ -83,7 +77,7 @@ class FrameDecoder {
       fail(Errc::protocol, "a frame announces {} bytes, but at most {} are allowed", length, max_payload_);
     }
     if (there - frame_header_size < length) return std::nullopt;
-    const FrameView frame{type, std::string_view(buffer_).substr(read_ + frame_header_size, length)};
+    const Frame frame{type, std::string_view(buffer_).substr(read_ + frame_header_size, length)};
     read_ += frame_header_size + length;
     return frame;
   }

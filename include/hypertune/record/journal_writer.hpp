@@ -226,8 +226,9 @@ class JournalWriter {
   void insert(Statements& s, const Record& record) {
     if (const auto* report = std::get_if<record::TrialReported>(&record.what)) return insert(s, record, *report);
     row_ = {};
-    Encoder out(payload_);
+    payload_.clear();
     text_.clear();
+    Encoder out(payload_);
     detail::visit([&](const auto& event) { encode(out, event); }, record.what);
     s.event.bind(1, record.sequence);
     s.event.bind(2, record.time);

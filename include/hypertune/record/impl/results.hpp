@@ -29,12 +29,8 @@ HYPERTUNE_INLINE std::vector<CheckpointInfo> TrialData::kept() const {
 }
 
 HYPERTUNE_INLINE void TrialData::keep(const std::vector<CheckpointInfo>& list) {
-  std::string one;
   checkpoints.clear();
-  for (const auto& info : list) {
-    Encoder(one).put(info);
-    checkpoints += one;
-  }
+  for (const auto& info : list) Encoder(checkpoints).put(info);
   checkpoints.shrink_to_fit();
 }
 
@@ -255,6 +251,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDr
     auto former = *trial.former;
     std::erase_if(former.saved, [&](const auto& each) { return each.checkpoint == event.checkpoint.name; });
     trial.former = std::make_shared<const detail::FormerLines>(std::move(former));
+    trial.configuration.clear();
   }
   trial.keep(kept);
 }
@@ -279,6 +276,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploit
   for (const auto& own : trial.kept())
     if (!former.of(own.name)) former.saved.push_back({own.name, trial.line = line_of(trial)});
   trial.former = std::make_shared<const detail::FormerLines>(std::move(former));
+  trial.configuration.clear();
   detail::Encoder(trial.configuration).put(event.point, event.params);
   trial.configuration.shrink_to_fit();
   trial.line =

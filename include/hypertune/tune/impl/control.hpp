@@ -6,9 +6,9 @@
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/record/journal_codec.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_schema.hpp>
+#include <hypertune/trial/value_codec.hpp>
 #include <hypertune/tune/control.hpp>
 
 #include <dirent.h>
@@ -51,7 +51,7 @@ inline std::string framed(std::string_view body) {
 
 HYPERTUNE_INLINE std::string encode_request(const ControlRequest& request, std::string_view answer_to) {
   std::string body;
-  Encoder out(body);
+  ValueWriter out(body);
   out.put(control_version);
   out.put(answer_to);
   out.put(static_cast<std::uint64_t>(request.kind));
@@ -62,7 +62,7 @@ HYPERTUNE_INLINE std::string encode_request(const ControlRequest& request, std::
 }
 
 HYPERTUNE_INLINE std::pair<std::string, ControlRequest> decode_request(std::string_view body) {
-  Decoder in(body);
+  ValueReader in(body);
   if (in.number() != control_version) fail(Errc::corrupt, "another version");
   std::string answer_to = in.text();
   ControlRequest request;
@@ -210,7 +210,7 @@ class ControlPipe::State {
     const auto pipe = detail::open_at(folder_.get(), to.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW);
     if (!pipe || !detail::is_own_pipe(pipe.get())) return;  // not there: the asking process has gone
     std::string text;
-    detail::Encoder out(text);
+    detail::ValueWriter out(text);
     out.put(answer.done);
     constexpr std::size_t room = PIPE_BUF - 64;
     out.put(std::string_view(answer.text).substr(0, room));
@@ -282,7 +282,7 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
   const auto size = ::read(in.get(), bytes.data(), bytes.size());
   try {
     if (size < 2) fail(Errc::corrupt, "it is too short");
-    detail::Decoder decoder(std::string_view(bytes.data() + 2, static_cast<std::size_t>(size) - 2));
+    detail::ValueReader decoder(std::string_view(bytes.data() + 2, static_cast<std::size_t>(size) - 2));
     ControlAnswer answer;
     answer.done = decoder.flag();
     answer.text = decoder.text();
