@@ -170,6 +170,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
 # Workers that are pods of Kubernetes. Compiled, so that users do not include OpenSSL and Beast.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens come from transfer
   hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
+  target_include_directories(hypertune_k8s PRIVATE ${hypertune_root}/src)   # for the TLS connections of transfer
   target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto)
   # Forces the linker to keep the code for --hypertune-pod in every program that links the library.
   target_link_options(hypertune_k8s INTERFACE LINKER:--undefined=hypertune_k8s_keeper_role)

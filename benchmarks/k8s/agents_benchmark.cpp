@@ -11,8 +11,8 @@
 #include "json_at.hpp"
 #include "played_hosts.hpp"
 #include "pod_manifest.hpp"
+#include "transfer/wire.hpp"
 
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/hypertune.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/driver_address.hpp>

@@ -1,8 +1,8 @@
 // RequestHandler: answers the requests of one connection to a CheckpointServer.
+#include "answers.hpp"
+
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/answers.hpp>
-#include <hypertune/checkpoint/transfer/impl/target.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 

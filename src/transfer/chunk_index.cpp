@@ -1,9 +1,12 @@
 // Chunk lists: computing, encoding and caching them.
+
+#include "chunk_index.hpp"
+
+#include "chunker.hpp"
+#include "folder_text.hpp"
+
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunker.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>

@@ -1,5 +1,5 @@
 // Chunker: content-defined chunking with a gear hash.
-#include <hypertune/checkpoint/transfer/impl/chunker.hpp>
+#include "chunker.hpp"
 
 #include <algorithm>
 #include <array>

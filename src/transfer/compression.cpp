@@ -1,5 +1,6 @@
 // Compressor and Decompressor: zstd for pieces of content.
-#include <hypertune/checkpoint/transfer/impl/compression.hpp>
+#include "compression.hpp"
+
 #include <hypertune/error.hpp>
 
 #include <zstd.h>

@@ -1,10 +1,12 @@
 // fetch_checkpoint().
+
+#include "chunk_index.hpp"
+#include "partial_checkpoint.hpp"
+#include "peer.hpp"
+#include "reuse.hpp"
+#include "stream.hpp"
+
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
-#include <hypertune/checkpoint/transfer/impl/peer.hpp>
-#include <hypertune/checkpoint/transfer/impl/reuse.hpp>
-#include <hypertune/checkpoint/transfer/impl/stream.hpp>
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 

@@ -1,10 +1,12 @@
 // find_checkpoint(), list_checkpoints() and other functions for checkpoints here or on a server.
+
+#include "chunk_index.hpp"
+#include "folder_text.hpp"
+#include "partial_checkpoint.hpp"
+#include "peer.hpp"
+
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
-#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
-#include <hypertune/checkpoint/transfer/impl/peer.hpp>
 #include <hypertune/error.hpp>
 
 #include <sys/file.h>

@@ -1,9 +1,11 @@
 // Reading manifests and checking folders of checkpoints.
+#include "folder_text.hpp"
+
+#include "private_file.hpp"
+
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
-#include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 

@@ -1,5 +1,6 @@
 // Wrappers of OpenSSL: errors, certificates, SHA-256.
-#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
+#include "openssl.hpp"
+
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 

@@ -1,6 +1,7 @@
 // PartialCheckpoint: the partly fetched content of one checkpoint.
+#include "partial_checkpoint.hpp"
+
 #include <hypertune/checkpoint/folder_seal.hpp>
-#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 

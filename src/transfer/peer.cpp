@@ -1,6 +1,8 @@
 // Peer: the client's side of a connection to a CheckpointServer.
-#include <hypertune/checkpoint/transfer/impl/peer.hpp>
-#include <hypertune/checkpoint/transfer/impl/sockets.hpp>
+#include "peer.hpp"
+
+#include "sockets.hpp"
+
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/text.hpp>
 

@@ -1,6 +1,8 @@
 // Reusing the content of local checkpoints for a fetch.
+
+#include "reuse.hpp"
+
 #include <hypertune/checkpoint/folder_seal.hpp>
-#include <hypertune/checkpoint/transfer/impl/reuse.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 

@@ -1,6 +1,7 @@
 // Secret: a token for checkpoint transfers.
+#include "private_file.hpp"
+
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/private_file.hpp>
 #include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>

@@ -1,6 +1,8 @@
 // ServedCheckpoints: the checkpoints that a server has opened, and the computation of their chunk lists.
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/served_checkpoints.hpp>
+#include "served_checkpoints.hpp"
+
+#include "chunk_index.hpp"
+
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 

@@ -1,7 +1,8 @@
 // CheckpointServer: accepts connections and runs a thread for each.
-#include <hypertune/checkpoint/transfer/impl/answers.hpp>
-#include <hypertune/checkpoint/transfer/impl/sockets.hpp>
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include "answers.hpp"
+#include "sockets.hpp"
+#include "wire.hpp"
+
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/error.hpp>
 

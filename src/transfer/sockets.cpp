@@ -1,6 +1,8 @@
 // Sockets: listening, connecting and accepting.
-#include <hypertune/checkpoint/transfer/impl/private_file.hpp>
-#include <hypertune/checkpoint/transfer/impl/sockets.hpp>
+#include "sockets.hpp"
+
+#include "private_file.hpp"
+
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 

@@ -1,5 +1,6 @@
 // Stream: fetches pieces of a checkpoint's content over one connection.
-#include <hypertune/checkpoint/transfer/impl/stream.hpp>
+#include "stream.hpp"
+
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 

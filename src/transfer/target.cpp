@@ -1,7 +1,9 @@
 // Target: the URLs and ranges of requests to a CheckpointServer.
+#include "target.hpp"
+
+#include "folder_text.hpp"
+
 #include <hypertune/checkpoint/content_hash.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
-#include <hypertune/checkpoint/transfer/impl/target.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/percent.hpp>

@@ -1,6 +1,7 @@
 // TlsIdentity: a self-signed certificate and its key.
-#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
-#include <hypertune/checkpoint/transfer/impl/private_file.hpp>
+#include "openssl.hpp"
+#include "private_file.hpp"
+
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/error.hpp>
 

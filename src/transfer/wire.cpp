@@ -1,5 +1,6 @@
 // Wire: a socket with deadlines and optional TLS.
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include "wire.hpp"
+
 #include <hypertune/error.hpp>
 
 #include <boost/asio/error.hpp>

@@ -1,8 +1,9 @@
 // What a peer of a transfer sends: URLs, ranges, lists, chunk lists, compressed content.
+#include "transfer/chunk_index.hpp"
+#include "transfer/compression.hpp"
+#include "transfer/target.hpp"
+
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/compression.hpp>
-#include <hypertune/checkpoint/transfer/impl/target.hpp>
 #include <hypertune/error.hpp>
 
 #include <cstddef>

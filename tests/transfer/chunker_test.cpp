@@ -1,8 +1,8 @@
 // Laws of cutting by content.
-#include "transfer_support.hpp"
+#include "transfer/chunker.hpp"
 
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunker.hpp>
+#include "transfer/chunk_index.hpp"
+#include "transfer_support.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,7 @@
 // Endpoints, secrets, certificates, rates, ranges.
+#include "transfer/intervals.hpp"
+#include "transfer/target.hpp"
 #include "transfer_support.hpp"
-
-#include <hypertune/checkpoint/transfer/impl/intervals.hpp>
-#include <hypertune/checkpoint/transfer/impl/target.hpp>
 
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // AgentListener: where the driver accepts agents in pods.
 #include "listener_state.hpp"
+#include "transfer/wire.hpp"
 
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/run_clock.hpp>

@@ -1,8 +1,9 @@
 // KeeperCall: a connection of a pod to its driver.
+#include "transfer/openssl.hpp"
+#include "transfer/wire.hpp"
+
 #include "keeper_call.hpp"
 
-#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/say.hpp>
 

@@ -1,9 +1,10 @@
 // A client's connection to a CheckpointServer. The server is not trusted.
 #pragma once
 
+#include "target.hpp"
+#include "wire.hpp"
+
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
-#include <hypertune/checkpoint/transfer/impl/target.hpp>
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
 #include <hypertune/error.hpp>
 
 #include <boost/beast/core/flat_buffer.hpp>

@@ -1,10 +1,11 @@
 // The checkpoints that a server offers: found once, then cached while peers ask for them.
 #pragma once
 
+#include "folder_text.hpp"
+#include "layout.hpp"
+
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
-#include <hypertune/checkpoint/transfer/impl/layout.hpp>
 
 #include <chrono>
 #include <condition_variable>

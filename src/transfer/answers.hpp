@@ -1,9 +1,10 @@
 // One connection of a CheckpointServer: receives requests and sends answers.
 #pragma once
 
-#include <hypertune/checkpoint/transfer/impl/compression.hpp>
-#include <hypertune/checkpoint/transfer/impl/served_checkpoints.hpp>
-#include <hypertune/checkpoint/transfer/impl/wire.hpp>
+#include "compression.hpp"
+#include "served_checkpoints.hpp"
+#include "wire.hpp"
+
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
 

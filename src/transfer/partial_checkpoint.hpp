@@ -1,12 +1,13 @@
 // A checkpoint that is arriving: its temporary folder, which parts are there, and whether they are correct.
 #pragma once
 
+#include "folder_text.hpp"
+#include "intervals.hpp"
+#include "layout.hpp"
+
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
-#include <hypertune/checkpoint/transfer/impl/intervals.hpp>
-#include <hypertune/checkpoint/transfer/impl/layout.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // A set of ranges of bytes.
 #pragma once
 
-#include <hypertune/checkpoint/transfer/impl/target.hpp>
+#include "target.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,10 +1,11 @@
 // Finds parts of a checkpoint in earlier checkpoints of the store.
 #pragma once
 
+#include "chunk_index.hpp"
+#include "folder_text.hpp"
+#include "partial_checkpoint.hpp"
+
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/folder_text.hpp>
-#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
 
 #include <functional>
 #include <stop_token>

@@ -1,8 +1,9 @@
 // Wire: a connected socket, with or without TLS, with a time limit for every wait.
 #pragma once
 
+#include "openssl.hpp"
+
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/checkpoint/transfer/impl/openssl.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
 
 #include <boost/asio/buffer.hpp>

@@ -1,11 +1,12 @@
 // The streams of a fetch: connections that take pieces from a common queue.
 #pragma once
 
+#include "chunk_index.hpp"
+#include "compression.hpp"
+#include "partial_checkpoint.hpp"
+#include "peer.hpp"
+
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/impl/chunk_index.hpp>
-#include <hypertune/checkpoint/transfer/impl/compression.hpp>
-#include <hypertune/checkpoint/transfer/impl/partial_checkpoint.hpp>
-#include <hypertune/checkpoint/transfer/impl/peer.hpp>
 
 #include <atomic>
 #include <chrono>
