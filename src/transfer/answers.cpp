@@ -1,6 +1,8 @@
 // RequestHandler: answers the requests of one connection to a CheckpointServer.
 #include "answers.hpp"
 
+#include "target.hpp"
+
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/detail/format.hpp>
