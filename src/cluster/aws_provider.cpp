@@ -1,4 +1,5 @@
 // AwsProvider: machines of EC2, through the AWS command line.
+#include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>
@@ -6,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <functional>
 
 namespace hypertune::inline v0::cluster {
@@ -28,9 +28,7 @@ static std::string aws_message(const std::string& errors) {
 
 // Always the same choice for the same token: EC2 requires that a repeated request is identical.
 static std::size_t choice_by(const std::string& token, std::size_t count) {
-  std::uint64_t hash = 1469598103934665603ULL;
-  for (const unsigned char c : token) hash = (hash ^ c) * 1099511628211ULL;
-  return static_cast<std::size_t>(hash % count);
+  return std::stoull(hypertune::detail::ContentHash::of(token).substr(16), nullptr, 16) % count;
 }
 
 ProviderFailure aws_failure(const std::string& errors) {

@@ -1,7 +1,7 @@
 // Cluster: launching and setting up machines.
+#include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
-#include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/detail/parallel.hpp>
 #include <hypertune/cluster/detail/poll_interval.hpp>
 
@@ -42,14 +42,14 @@ MachineReport AnyAccess::set_up(Cluster& cluster, const Machine& machine, const 
 }
 
 std::string setup_fingerprint(const ClusterConfig& config, const Machine& machine) {
-  detail::Fingerprint print;
+  std::string text;
   for (const auto* commands :
        {&config.initialization_commands, &config.setup_commands, &role_commands(config, machine)}) {
-    print.add(fmt::format("{} commands", commands->size()));
-    for (const auto& command : *commands) print.add(command);
+    text += fmt::format("{} commands\n", commands->size());
+    for (const auto& command : *commands) text += command + '\0';
   }
-  for (const auto& mount : config.file_mounts) print.add(mount.remote);
-  return print.text();
+  for (const auto& mount : config.file_mounts) text += mount.remote + '\0';
+  return hypertune::detail::ContentHash::of(text);
 }
 
 std::vector<MachineReport> Cluster::set_up_all(std::vector<Machine> machines, const UpOptions& options) {

@@ -225,6 +225,50 @@ TEST_CASE("file mounts travel by content, and switch from one whole state to the
   CHECK_THROWS_WITH(mount_files(shell, {.remote = "~", .local = data}), ContainsSubstring("cannot be a file mount"));
 }
 
+TEST_CASE("a folder is copied into one that is there, and once more if a part of it was lost") {
+  const LocalHost host;
+  const TemporaryDirectory here;
+  const auto data = here.path() / "data";
+  write_file(data / "a", "one", 0755);
+  write_file(data / "sub/b", std::string(200000, 'b'));
+  std::filesystem::create_directory(data / "empty");
+  std::filesystem::create_symlink("a", data / "link");
+  const std::vector<std::string> paths{"a", "empty", "link", "sub", "sub/b"};
+  const auto there = host.home() / "work/there";
+  write_file(there / "a", "old");
+  write_file(there / "sub/own", "kept");
+  auto shell = host.shell();
+  upload_folder(shell, data, paths, "work/there");
+  CHECK(read_file(there / "a") == "one");
+  CHECK((std::filesystem::status(there / "a").permissions() & std::filesystem::perms::owner_exec) !=
+        std::filesystem::perms::none);
+  CHECK(read_file(there / "sub/own") == "kept");
+  std::filesystem::remove(there / "sub/own");
+  CHECK(printed({"diff", "-r", "--no-dereference", data.string(), there.string()}).empty());
+  CHECK_THAT(error_of([&] { upload_folder(shell, data, {"a", "absent"}, "work/there"); }).what(),
+             ContainsSubstring("absent"));
+
+  // Without all that follows the first file, for some attempts: tar takes this for a whole archive.
+  int attempts = 0, cut_attempts = 2;
+  shell.input_may_be_cut = true;
+  shell.run = [&, run = shell.run](std::string_view script, const std::vector<std::string>& arguments,
+                                   ShellOptions options) {
+    if (options.input && ++attempts <= cut_attempts)
+      options.input = [input = options.input, left = std::size_t{1024}]() mutable {
+        const auto piece = input().substr(0, left);
+        left -= piece.size();
+        return piece;
+      };
+    return run(script, arguments, options);
+  };
+  upload_folder(shell, data, paths, "again");
+  CHECK(attempts == 3);
+  CHECK(printed({"diff", "-r", "--no-dereference", data.string(), (host.home() / "again").string()}).empty());
+  cut_attempts = 100;
+  CHECK_THAT(error_of([&] { upload_folder(shell, data, paths, "never"); }).what(),
+             ContainsSubstring("pod 'p': cannot copy '" + data.string() + "' to 'never': not all of it arrived"));
+}
+
 TEST_CASE("an agent's program, files and folder are there before it starts") {
   const LocalHost host;
   const auto shell = host.shell();

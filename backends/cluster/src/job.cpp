@@ -1,6 +1,6 @@
 // Programs that are submitted to a cluster.
+#include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/cluster/detail/files.hpp>
-#include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/sync.hpp>
@@ -50,19 +50,17 @@ static JobStatus parse_status(const std::string& id, std::string_view text) {
 }  // namespace detail
 
 std::string job_id(const JobSpec& spec) {
-  detail::Fingerprint print;
+  hypertune::detail::ContentHash program;
   std::ifstream stream(spec.program, std::ios::binary);
   if (!stream || std::filesystem::is_directory(spec.program))
     fail(Errc::input, "there is no program '{}'", spec.program.string());
   std::array<char, 65536> buffer{};
   while (stream.read(buffer.data(), buffer.size()) || stream.gcount() > 0)
-    print.add({buffer.data(), static_cast<std::size_t>(stream.gcount())});
-  for (const auto& argument : spec.arguments) print.add(argument);
-  for (const auto& file : spec.files) {
-    print.add(file.filename().string());
-    print.add(scan_files(file, {}).fingerprint);
-  }
-  return print.text().substr(0, 12);
+    program.add(buffer.data(), static_cast<std::size_t>(stream.gcount()));
+  std::string text = program.hex();
+  for (const auto& argument : spec.arguments) text += argument + '\0';
+  for (const auto& file : spec.files) text += file.filename().string() + '\0' + scan_files(file, {}).fingerprint;
+  return hypertune::detail::ContentHash::of(text).substr(0, 12);
 }
 
 JobStatus job_status(const remote::HostShell& head, const ClusterConfig& config, const std::string& id) {

@@ -3,7 +3,7 @@
 
 #include "run_commands.hpp"
 
-#include <hypertune/cluster/detail/fingerprint.hpp>
+#include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/detail/poll_interval.hpp>
 #include <hypertune/cluster/machine_link.hpp>
@@ -26,6 +26,8 @@
 
 namespace hypertune::inline v0::cluster {
 namespace {
+
+using hypertune::detail::ContentHash;
 
 // The resources of a machine, measured on it.
 Resources measure(const remote::HostShell& shell) {
@@ -98,9 +100,9 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
       return ("\n" + stamp).find("\n" + line + "\n") != std::string::npos;
     };
     const auto commands_print = [](const char* phase, const std::vector<std::string>& commands) {
-      detail::Fingerprint print;
-      for (const auto& command : commands) print.add(command);
-      return fmt::format("{} {}", phase, print.text());
+      std::string text;
+      for (const auto& command : commands) text += command + '\0';
+      return fmt::format("{} {}", phase, ContentHash::of(text));
     };
     const bool was_ready = stands && !stamp.empty();
     std::filesystem::create_directories(cluster.state() / "logs");
@@ -155,9 +157,7 @@ MachineReport set_up_machine(Cluster& cluster, const Machine& wanted, const UpOp
       for (const auto& mount : cluster.config().file_mounts) {
         cluster.check_cancelled();
         const auto files = scan_files(mount.local, rules);
-        detail::Fingerprint name;
-        name.add(mount.remote);
-        const auto line = fmt::format("mount {} {}", name.text(), files.fingerprint);
+        const auto line = fmt::format("mount {} {}", ContentHash::of(mount.remote), files.fingerprint);
         if (has_stamp(line)) continue;
         cluster.say(fmt::format("{}: {} ({} files, {:.1f} MB)", detail::machine_label(machine), mount.remote,
                                 files.folder ? files.paths.size() : 1, static_cast<double>(files.bytes) / 1e6));

@@ -1,7 +1,6 @@
 // Copying files to and from machines.
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/cluster/detail/files.hpp>
-#include <hypertune/cluster/detail/fingerprint.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
@@ -14,49 +13,36 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
-#include <optional>
 #include <system_error>
 
 namespace hypertune::inline v0::cluster {
 
 namespace {
 
-/// A local tar process that is connected to a tar on a host. It dies with this process.
+/// A local tar process that unpacks an archive from a host. It dies with this process.
 class LocalTar {
  public:
-  enum class Does : std::uint8_t { packs, unpacks };
+  explicit LocalTar(const std::filesystem::path& folder)
+      // The archive is not trusted: tar rejects paths outside the folder and does not set owners.
+      : program_({"tar", "-C", folder.string(), "--no-same-owner", "-xvf", "-"},
+                 process::SpawnOptions{
+                     .in = process::Stream::pipe, .out = listed_.descriptor(), .err = said_.descriptor()}) {}
 
-  LocalTar(Does does, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "tar");
-    const bool packs = does == Does::packs;
-    program_.emplace(arguments, process::SpawnOptions{.in = packs ? process::Stream::null : process::Stream::pipe,
-                                                      .out = packs ? process::Stream::pipe : listed_.descriptor(),
-                                                      .err = said_.descriptor()});
-  }
-
-  /// The next bytes of the archive; empty at its end.
-  std::string_view next() {
-    const ssize_t n = hypertune::detail::read_some(program_->out.get(), buffer_.data(), buffer_.size);
-    return {buffer_.data(), n > 0 ? static_cast<std::size_t>(n) : 0};
-  }
   /// Gives tar bytes to unpack; false if it accepts no more.
   bool take(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t n = ::write(program_->in.get(), bytes.data(), bytes.size());
+      const ssize_t n = ::write(program_.in.get(), bytes.data(), bytes.size());
       if (n > 0) bytes.remove_prefix(static_cast<std::size_t>(n));
       if (n < 0 && errno != EINTR) return false;
     }
     return true;
   }
-  /// Waits for tar to end. Returns an empty string, or its first error message. Exit code 1 (a file changed while it
-  /// was read) is not an error.
+  /// Waits for tar to end. Returns an empty string, or its first error message.
   std::string end() {
-    program_->in = {};
-    program_->out = {};
-    const int code = process::exit_code(program_->wait());
-    if (code <= 1 || code == 128 + SIGPIPE) return {};  // SIGPIPE: the receiver stopped, and reports why
+    program_.in = {};
+    const int code = process::exit_code(program_.wait());
+    if (code == 0) return {};
     const auto said = detail::read_file(said_.path()).value_or("");
     return said.empty() ? fmt::format("tar ended with exit code {}", code)
                         : said.substr(0, std::min<std::size_t>(said.find('\n'), 300));
@@ -67,8 +53,7 @@ class LocalTar {
  private:
   const hypertune::detail::NoSigpipe no_signal_;  // for writing to a tar that has ended
   detail::TemporaryFile said_, listed_;
-  std::optional<process::Subprocess> program_;
-  hypertune::detail::ReadBuffer buffer_;
+  process::Subprocess program_;
 };
 
 constexpr double a_day = 24 * 3600;
@@ -82,58 +67,28 @@ FileSet scan_files(const std::filesystem::path& local, const FolderRules& rules)
   if (::stat(local.c_str(), &info) != 0)
     fail(Errc::input, "there is no file or folder '{}': {}", local.string(), std::strerror(errno));
   files.folder = S_ISDIR(info.st_mode);
-  detail::Fingerprint print;
+  std::string listing;
   const auto add = [&](const struct stat& file) {
     files.bytes += static_cast<std::uint64_t>(file.st_size);
-    print.add(fmt::format("{} {} {} {:o}", file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_mode));
+    listing += fmt::format("{} {} {} {:o}\n", file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec, file.st_mode);
   };
   if (!files.folder) add(info);
   for (const auto& entry : files.folder ? walk_folder(local, rules) : std::vector<FolderEntry>()) {
     files.paths.push_back(entry.path);
-    print.add(entry.path);
+    listing += entry.path + '\0';
     if (!entry.is_folder()) add(entry.info);
   }
-  files.fingerprint = print.text();
+  files.fingerprint = hypertune::detail::ContentHash::of(listing);
   return files;
 }
 
 void push_files(const remote::HostShell& shell, const FileSet& files, const std::string& remote,
                 const std::stop_token& stop) {
-  if (!files.folder) {
-    std::string target = remote;
-    const auto name = files.root.filename().string();
-    if (remote.ends_with('/') || shell.run("[ -d \"$1\" ]", {shell.absolute(remote)}, {.deadline = 30}).ok())
-      target += (remote.ends_with('/') ? "" : "/") + name;
-    remote::upload(shell, files.root, target);
-    return;
-  }
-  const detail::TemporaryFile list;
-  std::string names;
-  for (const auto& path : files.paths) (names += "./" + path) += '\0';
-  detail::write_all(list.descriptor(), names, list.path());
-  const auto doing = fmt::format("copy '{}' to '{}'", files.root.string(), remote);
-  // An archive that is cut between two files looks complete, so the unpacked files are counted on the machine.
-  constexpr std::string_view plain = "umask 022; mkdir -p \"$1\" && exec tar -C \"$1\" -xof -";
-  constexpr std::string_view counting = R"sh(umask 022
-mkdir -p "$1" || exit 1
-{ { tar -C "$1" -xovf - || echo failed >&3; } | echo "count $(($(wc -l)))"; } 3>&1)sh";
-  const bool count = shell.input_may_be_cut;
-  const auto wanted = count ? fmt::format("count {}\n", files.paths.size()) : "";
-  constexpr int most = 5;
-  for (int attempt = 1;; ++attempt) {
-    LocalTar tar(LocalTar::Does::packs,
-                 {"-C", files.root.string(), "--null", "--no-recursion", "-T", list.path().string(), "-cf", "-"});
-    const auto result = shell.run(count ? counting : plain, {shell.absolute(remote)},
-                                  {.input = [&] { return tar.next(); }, .deadline = a_day, .stop = stop});
-    const bool whole = result.ok() && result.out == wanted;
-    if (const auto wrong = tar.end(); !wrong.empty()) fail(Errc::io, "cannot {}: {}", doing, wrong);
-    if (whole) return;
-    const bool failed = !count || !result.ok() || result.out.find("failed") != std::string::npos;
-    if (count && attempt < most) continue;
-    fail(Errc::io, "{}: cannot {}: {}", shell.title, doing,
-         failed ? ProgramResult{.code = std::max(result.exit, 1), .output = {}, .errors = result.err}.why()
-                : std::string("not all of it arrived"));
-  }
+  if (files.folder) return remote::upload_folder(shell, files.root, files.paths, remote, stop);
+  std::string target = remote;
+  if (remote.ends_with('/') || shell.run("[ -d \"$1\" ]", {shell.absolute(remote)}, {.deadline = 30}).ok())
+    target += (remote.ends_with('/') ? "" : "/") + files.root.filename().string();
+  remote::upload(shell, files.root, target);
 }
 
 std::size_t pull_files(const remote::HostShell& shell, const std::string& remote, const std::filesystem::path& local,
@@ -159,8 +114,7 @@ std::size_t pull_files(const remote::HostShell& shell, const std::string& remote
     const ExcludePattern parsed(pattern);
     if (!parsed.negated) there.push_back("--exclude=" + (parsed.anchored ? "./" + parsed.glob : parsed.glob));
   }
-  // The archive from the machine is not trusted: tar rejects paths outside the folder and does not set owners.
-  LocalTar tar(LocalTar::Does::unpacks, {"-C", local.string(), "--no-same-owner", "-xvf", "-"});
+  LocalTar tar(local);
   const auto doing = fmt::format("copy '{}' to '{}'", remote, local.string());
   bool taken = true;
   remote::RunResult result;

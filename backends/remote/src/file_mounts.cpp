@@ -28,28 +28,27 @@ namespace detail {
 
 /// A file, link or empty folder below the mounted one. A mounted file is the only entry, with an empty name.
 struct MountEntry {
-  char type = '0';  // as in tar
-  std::string name, text, hash;
-  unsigned mode = 0;
-  std::int64_t time = 0;
-  std::uint64_t size = 0;
+  TarMember member;
+  std::string hash;  // of the content, or of the target of a link; zeros for a folder
 };
 
 std::vector<MountEntry> scan_mount(const FileMount& mount) {
   std::vector<MountEntry> entries;
-  const auto add = [&](const std::string& name, const struct stat& info) -> MountEntry& {
-    return entries.emplace_back(MountEntry{
-        .name = name, .text = {}, .hash = {}, .mode = info.st_mode & 0777U, .time = info.st_mtime, .size = 0});
-  };
-  const auto add_file = [&](const std::string& name, const struct stat& info) {
-    auto content = hash_file(name.empty() ? mount.local : mount.local / name);
-    auto& entry = add(name, info);
-    entry.hash = std::move(content.hash);
-    entry.size = content.size;
+  const auto add = [&](const std::string& name, const struct stat& info) {
+    auto& [member, hash] = entries.emplace_back(member_of(mount.local, name, info), std::string(32, '0'));
+    if (member.type == '0') {
+      auto content = hash_file(member.source);
+      hash = std::move(content.hash);
+      member.size = content.size;
+      member.mode &= 0777U;
+    } else {
+      if (member.type == '2') hash = hypertune::detail::ContentHash::of(member.text);
+      member.mode = member.type == '2' ? 0777 : 0755;
+    }
   };
   struct stat info{};
   if (::stat(mount.local.c_str(), &info) != 0) fail_local("read", mount.local, errno);  // it may be a link
-  if (S_ISREG(info.st_mode)) add_file("", info);
+  if (S_ISREG(info.st_mode)) add("", info);
   if (!S_ISDIR(info.st_mode)) return entries;
   const auto found = [&] {
     try {
@@ -57,22 +56,9 @@ std::vector<MountEntry> scan_mount(const FileMount& mount) {
     } catch (const Error& error) { throw HostError(HostProblem::local_file, error.what()); }
   }();
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto& [name, status] = found[i];
-    if (found[i].is_folder()) {  // only empty folders need an entry
-      if (i + 1 < found.size() && found[i + 1].path.starts_with(name + "/")) continue;
-      auto& entry = add(name, status);
-      entry.type = '5';
-      entry.mode = 0755;
-    } else if (found[i].is_link()) {
-      std::error_code error;
-      auto& entry = add(name, status);
-      entry.type = '2';
-      entry.mode = 0777;
-      entry.text = std::filesystem::read_symlink(mount.local / name, error).string();
-      if (error) fail_local("read", mount.local / name, error.value());
-    } else {
-      add_file(name, status);
-    }
+    const auto& name = found[i].path;
+    const bool filled = i + 1 < found.size() && found[i + 1].path.starts_with(name + "/");
+    if (!found[i].is_folder() || !filled) add(name, found[i].info);  // only empty folders need an entry
   }
   return entries;
 }
@@ -155,11 +141,10 @@ prune "$1" "$5" "$6"
 exit 0
 )sh";
 
-// One entry, ended by NUL: type, mode, hash (for a link: of its target), name.
+// One entry, ended by NUL: type, mode, hash, name.
 std::string manifest_line(const MountEntry& entry) {
-  const auto what = entry.type == '2' ? hypertune::detail::ContentHash::of(entry.text)
-                                      : (entry.type == '0' ? entry.hash : std::string(32, '0'));
-  return fmt::format("{} {:04o} {} {}", entry.type, entry.mode, what, entry.name) + '\0';
+  const auto& member = entry.member;
+  return fmt::format("{} {:04o} {} {}", member.type, member.mode, entry.hash, member.name) + '\0';
 }
 
 // Parses an earlier manifest: the part before the name, by name.
@@ -199,11 +184,11 @@ Mounted mount_files(const HostShell& shell, const FileMount& mount, const ShipOp
          mount.remote);
   for (const auto& entry : entries) {
     manifest += detail::manifest_line(entry);
-    if (entry.type != '0') continue;
+    if (entry.member.type != '0') continue;
     ++mounted.files;
-    files += entry.name + '\0';
+    files += entry.member.name + '\0';
   }
-  const bool single = entries.size() == 1 && entries.front().name.empty();
+  const bool single = entries.size() == 1 && entries.front().member.name.empty();
   if (single) files.clear();
   mounted.hash = hypertune::detail::ContentHash::of(manifest);
   const auto versions = shell.absolute(options.directory) + "/mounts";
@@ -238,23 +223,16 @@ Mounted mount_files(const HostShell& shell, const FileMount& mount, const ShipOp
     std::map<std::string, bool, std::less<>> kept;
     for (const auto& entry : entries) {
       const auto line = detail::manifest_line(entry);
-      const auto before = from.empty() ? old.end() : old.find(entry.name);
-      const bool same = before != old.end() && entry.type == '0' &&
+      auto member = entry.member;
+      const auto before = from.empty() ? old.end() : old.find(member.name);
+      const bool same = before != old.end() && member.type == '0' &&
                         std::string_view(line).substr(0, before->second.size()) == before->second;
       if (same) {
-        kept.emplace(entry.name, true);
+        kept.emplace(member.name, true);
         continue;
       }
-      detail::TarMember member{.type = entry.type,
-                               .name = entry.name.empty() ? "over" : "over/" + entry.name,
-                               .mode = entry.mode,
-                               .time = entry.time,
-                               .text = entry.text};
-      if (entry.type == '0') {
-        member.source = entry.name.empty() ? std::filesystem::canonical(mount.local) : mount.local / entry.name;
-        member.size = entry.size;
-        ++mounted.sent;
-      }
+      member.name = member.name.empty() ? "over" : "over/" + member.name;
+      if (member.type == '0') ++mounted.sent;
       members.push_back(std::move(member));
     }
     if (!from.empty())

@@ -1,5 +1,6 @@
-// Copying files to and from hosts, completely or not at all.
+// Copying files to and from hosts.
 #include "host_failures.hpp"
+#include "tar_stream.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/remote/host_files.hpp>
@@ -16,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::remote {
 namespace detail {
@@ -48,16 +50,27 @@ printf '%s %s\n' "$((size))" "$mode"
 exec cat -- "$1"
 )sh";
 
+// $1: the folder, $2: empty, or the number of members of the archive plus one. An archive that is cut between two
+// members looks complete, so the unpacked ones are counted, and one is added if tar succeeds.
+constexpr std::string_view unpack_script = R"sh(
+umask 022
+mkdir -p "$1" || exit 1
+[ -n "$2" ] || exec tar -C "$1" -xof -
+arrived=$({ tar -C "$1" -xovf - && echo; } | wc -l)
+[ "$arrived" -eq "$2" ] || { echo "not all of it arrived"; exit 1; }
+)sh";
+
+constexpr int most_attempts = 5;  // to send an input that may be cut
+
 // Throws if the script fails. `begin` returns a reader of all bytes from the start; called for each attempt.
 static void send(const HostShell& shell, const std::string& path, std::uint64_t size, unsigned mode,
                  const std::function<std::function<std::string_view()>()>& begin, const TransferOptions& options) {
-  constexpr int most = 5;
   for (int attempt = 1;; ++attempt) {
     const auto result = shell.run(receive_script, {path, std::to_string(size), fmt::format("{:o}", mode), nonce()},
                                   {.input = begin(), .deadline = options.deadline, .stall = options.stall});
     if (result.ok()) return;
     const bool cut = shell.input_may_be_cut && result.err.find(" bytes arrived") != std::string::npos;
-    if (!cut || attempt == most) throw host_error(shell.title, fmt::format("write '{}'", path), result);
+    if (!cut || attempt == most_attempts) throw host_error(shell.title, fmt::format("write '{}'", path), result);
   }
 }
 
@@ -100,6 +113,26 @@ void upload(const HostShell& shell, const std::filesystem::path& local, const st
     return next;
   };
   detail::send(shell, path, size, mode, begin, options);
+}
+
+void upload_folder(const HostShell& shell, const std::filesystem::path& local, const std::vector<std::string>& paths,
+                   const std::string& remote, const std::stop_token& stop) {
+  constexpr double a_day = 24 * 3600;
+  const auto count = shell.input_may_be_cut ? std::to_string(paths.size() + 1) : "";
+  for (int attempt = 1;; ++attempt) {
+    std::vector<detail::TarMember> members;
+    for (const auto& path : paths) {
+      struct stat info{};
+      if (::lstat((local / path).c_str(), &info) != 0) detail::fail_local("read", local / path, errno);
+      members.push_back(detail::member_of(local, path, info));
+    }
+    detail::TarStream archive(std::move(members));
+    const auto result = shell.run(detail::unpack_script, {shell.absolute(remote), count},
+                                  {.input = [&] { return archive.next(); }, .deadline = a_day, .stop = stop});
+    if (result.ok()) return;
+    if (count.empty() || attempt == detail::most_attempts)
+      throw detail::host_error(shell.title, fmt::format("copy '{}' to '{}'", local.string(), remote), result);
+  }
 }
 
 void download(const HostShell& shell, const std::string& remote, const std::filesystem::path& local,

@@ -1,10 +1,13 @@
 // TarStream: a tar archive made while it is read, so that no file is ever in memory as a whole.
 #pragma once
 
+#include "host_failures.hpp"
+
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/remote/host_error.hpp>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -30,6 +33,24 @@ struct TarMember {
   std::filesystem::path source = {};  ///< if not empty, the file with the content
   std::uint64_t size = 0;             ///< size of `source`
 };
+
+/// The member for a file, symbolic link or folder: `path` below `root`, or `root` itself if `path` is empty. `root` may
+/// be a symbolic link. HostError if a link cannot be read.
+inline TarMember member_of(const std::filesystem::path& root, const std::string& path, const struct stat& info) {
+  TarMember member{.name = path, .mode = info.st_mode & 07777U, .time = info.st_mtime};
+  std::error_code error;
+  if (S_ISDIR(info.st_mode)) {
+    member.type = '5';
+  } else if (S_ISLNK(info.st_mode)) {
+    member.type = '2';
+    member.text = std::filesystem::read_symlink(root / path, error).string();
+  } else {
+    member.source = path.empty() ? std::filesystem::canonical(root, error) : root / path;
+    member.size = static_cast<std::uint64_t>(info.st_size);
+  }
+  if (error) fail_local("read", root / path, error.value());
+  return member;
+}
 
 /// The format is ustar with GNU's members for long names, which every tar can read.
 class TarStream {
