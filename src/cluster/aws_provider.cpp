@@ -60,21 +60,18 @@ static MachineState aws_state(std::string_view name) {
 static Machine aws_machine(const json::object& instance, bool internal) {
   Machine machine;
   machine.id = text_of(instance, "InstanceId");
-  if (const auto* state = instance.if_contains("State"); state != nullptr && state->is_object())
-    machine.state = aws_state(text_of(state->get_object(), "Name"));
+  if (const auto* state = object_in(instance, "State")) machine.state = aws_state(text_of(*state, "Name"));
   if (!internal) machine.address = text_of(instance, "PublicDnsName");
   if (!internal && machine.address.empty()) machine.address = text_of(instance, "PublicIpAddress");
   if (machine.address.empty()) machine.address = text_of(instance, "PrivateIpAddress");
   if (!is_plain_name(machine.address)) machine.address.clear();
   machine.spot = text_of(instance, "InstanceLifecycle") == "spot";
-  if (const auto* tags = instance.if_contains("Tags"); tags != nullptr && tags->is_array())
-    for (const auto& entry : tags->get_array()) {
-      if (!entry.is_object()) continue;
-      const auto key = text_of(entry.get_object(), "Key"), value = text_of(entry.get_object(), "Value");
-      if (key == tag_token) machine.token = value;
-      if (key == tag_type) machine.node_type = value;
-      if (key == tag_role) machine.head = value == "head";
-    }
+  each_object(instance, "Tags", [&](const json::object& tag) {
+    const auto key = text_of(tag, "Key"), value = text_of(tag, "Value");
+    if (key == tag_token) machine.token = value;
+    if (key == tag_type) machine.node_type = value;
+    if (key == tag_role) machine.head = value == "head";
+  });
   return machine;
 }
 
@@ -127,21 +124,17 @@ std::vector<Machine> AwsProvider::list() {
       call({"describe-instances", "--filters", fmt::format("Name=tag:{},Values={}", tag_cluster, cluster_),
             "Name=instance-state-name,Values=pending,running,stopping,stopped"});
   const auto answer = detail::parse_json(text);
-  const auto* reservations = answer && answer->is_object() ? answer->get_object().if_contains("Reservations") : nullptr;
-  if (reservations == nullptr || !reservations->is_array())
+  if (!answer || detail::array_in(*answer, "Reservations") == nullptr)
     throw ProviderError(
         ProviderFailure::failed,
         fmt::format("'aws ec2 describe-instances' answered what cannot be read: '{}'", detail::excerpt(text)));
   std::vector<Machine> machines;
-  for (const auto& reservation : reservations->get_array()) {
-    const auto* instances = reservation.is_object() ? reservation.get_object().if_contains("Instances") : nullptr;
-    if (instances == nullptr || !instances->is_array()) continue;
-    for (const auto& instance : instances->get_array()) {
-      if (!instance.is_object()) continue;
-      auto machine = detail::aws_machine(instance.get_object(), config_.use_internal_ips);
+  detail::each_object(answer->get_object(), "Reservations", [&](const detail::json::object& reservation) {
+    detail::each_object(reservation, "Instances", [&](const detail::json::object& instance) {
+      auto machine = detail::aws_machine(instance, config_.use_internal_ips);
       if (machine.state != MachineState::terminated) machines.push_back(std::move(machine));
-    }
-  }
+    });
+  });
   return machines;
 }
 
@@ -219,13 +212,12 @@ Machine AwsProvider::create(const LaunchRequest& request) {
   input.write(request_text(request));
   const auto text = call({"run-instances", "--cli-input-json", "file://" + input.path().string()});
   const auto answer = detail::parse_json(text);
-  const auto* instances = answer && answer->is_object() ? answer->get_object().if_contains("Instances") : nullptr;
-  if (instances == nullptr || !instances->is_array() || instances->get_array().empty() ||
-      !instances->get_array().front().is_object())
+  const auto* instances = answer ? detail::array_in(*answer, "Instances") : nullptr;
+  if (instances == nullptr || instances->empty() || !instances->front().is_object())
     throw ProviderError(
         ProviderFailure::failed,
         fmt::format("'aws ec2 run-instances' answered what cannot be read: '{}'", detail::excerpt(text)));
-  auto machine = detail::aws_machine(instances->get_array().front().get_object(), config_.use_internal_ips);
+  auto machine = detail::aws_machine(instances->front().get_object(), config_.use_internal_ips);
   machine.token = request.token;
   machine.node_type = request.node_type;
   machine.head = request.head;
@@ -256,22 +248,16 @@ std::optional<Resources> AwsProvider::resources_of(const NodeType& type) {
       config && config->is_object() ? detail::text_of(config->get_object(), "InstanceType") : std::string();
   if (!detail::is_plain_name(name)) return std::nullopt;
   const auto answer = detail::parse_json(call({"describe-instance-types", "--instance-types", name}));
-  const auto* types = answer && answer->is_object() ? answer->get_object().if_contains("InstanceTypes") : nullptr;
-  if (types == nullptr || !types->is_array() || types->get_array().empty() || !types->get_array().front().is_object())
-    return std::nullopt;
-  const auto& found = types->get_array().front().get_object();
+  const auto* types = answer ? detail::array_in(*answer, "InstanceTypes") : nullptr;
+  if (types == nullptr || types->empty() || !types->front().is_object()) return std::nullopt;
+  const auto& found = types->front().get_object();
   Resources resources;
-  const auto part = [&](const char* key) -> const detail::json::object* {
-    const auto* value = found.if_contains(key);
-    return value != nullptr && value->is_object() ? &value->get_object() : nullptr;
-  };
-  if (const auto* cpus = part("VCpuInfo")) resources.cpus = detail::number_of(*cpus, "DefaultVCpus", 1);
-  if (const auto* memory = part("MemoryInfo"))
+  if (const auto* cpus = detail::object_in(found, "VCpuInfo"))
+    resources.cpus = detail::number_of(*cpus, "DefaultVCpus", 1);
+  if (const auto* memory = detail::object_in(found, "MemoryInfo"))
     resources.memory = detail::bytes_of(detail::number_of(*memory, "SizeInMiB"), 20);
-  if (const auto* gpus = part("GpuInfo"))
-    if (const auto* list = gpus->if_contains("Gpus"); list != nullptr && list->is_array())
-      for (const auto& gpu : list->get_array())
-        if (gpu.is_object()) resources.gpus += detail::number_of(gpu.get_object(), "Count");
+  if (const auto* gpus = detail::object_in(found, "GpuInfo"))
+    detail::each_object(*gpus, "Gpus", [&](const auto& gpu) { resources.gpus += detail::number_of(gpu, "Count"); });
   return resources;
 }
 

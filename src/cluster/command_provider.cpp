@@ -23,17 +23,12 @@ static std::optional<Machine> machine_of(const json::value& value, const std::st
   Machine machine;
   machine.id = text_of(object, "id");
   if (!is_plain_name(machine.id)) bad("without an id of printable letters");
-  const auto* tags = object.if_contains("tags");
-  if (tags != nullptr && tags->is_object()) {
-    const auto& map = tags->get_object();
-    if (const auto owner = text_of(map, tag_cluster); owner != cluster) return std::nullopt;
-    machine.token = text_of(map, tag_token);
-    machine.node_type = text_of(map, tag_type);
-    machine.head = text_of(map, tag_role) == "head";
-    machine.spot = text_of(map, tag_market) == "spot";
-  } else {
-    return std::nullopt;
-  }
+  const auto* tags = object_in(object, "tags");
+  if (tags == nullptr || text_of(*tags, tag_cluster) != cluster) return std::nullopt;
+  machine.token = text_of(*tags, tag_token);
+  machine.node_type = text_of(*tags, tag_type);
+  machine.head = text_of(*tags, tag_role) == "head";
+  machine.spot = text_of(*tags, tag_market) == "spot";
   const auto state = text_of(object, "state");
   bool known = false;
   for (const auto candidate : {MachineState::pending, MachineState::running, MachineState::stopping,
@@ -49,8 +44,8 @@ static std::optional<Machine> machine_of(const json::value& value, const std::st
   const double port = number_of(object, "port");
   if (!(port >= 0 && port <= 65535 && port == std::floor(port))) bad("whose port is none");
   machine.port = static_cast<int>(port);
-  if (const auto* keys = object.if_contains("host_keys"); keys != nullptr && keys->is_array())
-    for (const auto& key : keys->get_array()) {
+  if (const auto* keys = array_in(object, "host_keys"))
+    for (const auto& key : *keys) {
       if (!key.is_string() || std::string_view(key.get_string()).find('\n') != std::string_view::npos)
         bad("whose host_keys are no lines of text");
       machine.host_keys.emplace_back(key.get_string().data(), key.get_string().size());
@@ -120,13 +115,13 @@ std::string CommandProvider::call(const std::string& verb, const std::string& fi
 
 std::vector<Machine> CommandProvider::list() {
   const auto answer = detail::parse_json(call("list", ""));
-  const auto* machines = answer->get_object().if_contains("machines");
-  if (machines == nullptr || !machines->is_array())
+  const auto* machines = detail::array_in(*answer, "machines");
+  if (machines == nullptr)
     throw ProviderError(
         ProviderFailure::failed,
         fmt::format("the provider '{}', asked to list, answered without a list 'machines'", command_.front()));
   std::vector<Machine> found;
-  for (const auto& entry : machines->get_array()) {
+  for (const auto& entry : *machines) {
     auto machine = detail::machine_of(entry, cluster_, command_.front());
     if (machine && machine->state != MachineState::terminated) found.push_back(std::move(*machine));
   }

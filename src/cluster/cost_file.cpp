@@ -35,20 +35,14 @@ static CostReport cost_of(const json::value* value) {
   if (value == nullptr || !value->is_object()) return report;
   const auto& object = value->get_object();
   if (const auto currency = text_of(object, "currency"); !currency.empty()) report.currency = currency;
-  const auto* lines = object.if_contains("lines");
-  if (lines == nullptr || !lines->is_array()) return report;
-  for (const auto& each : lines->get_array()) {
-    if (!each.is_object()) continue;
-    const auto& line = each.get_object();
-    const auto* spot = line.if_contains("spot");
-    report.add(text_of(line, "type"), spot != nullptr && spot->is_bool() && spot->get_bool(), amount_of(line, "hours"),
-               amount_of(line, "price"), amount_of(line, "on_demand"), false);
+  each_object(object, "lines", [&](const json::object& line) {
+    const bool spot = flag_of(line, "spot");
+    report.add(text_of(line, "type"), spot, amount_of(line, "hours"), amount_of(line, "price"),
+               amount_of(line, "on_demand"), false);
     for (auto& kept : report.lines)  // add() counts one machine
-      if (kept.node_type == text_of(line, "type") &&
-          kept.spot == (spot != nullptr && spot->is_bool() && spot->get_bool()) &&
-          kept.price == amount_of(line, "price"))
+      if (kept.node_type == text_of(line, "type") && kept.spot == spot && kept.price == amount_of(line, "price"))
         kept.machines += static_cast<int>(std::min(amount_of(line, "machines"), 1e6)) - 1;
-  }
+  });
   return report;
 }
 
@@ -75,10 +69,7 @@ static void combine(CostReport& report, const CostReport& more, int sign) {
 
 static json::value content_of(const std::filesystem::path& file) {
   const auto text = read_file(file);
-  if (!text) return nullptr;
-  boost::system::error_code error;
-  auto value = json::parse(*text, error);
-  return error ? json::value() : value;
+  return text ? parse_json(*text).value_or(nullptr) : nullptr;
 }
 
 static std::filesystem::path cost_file_in(const std::filesystem::path& directory) { return directory / "cost.json"; }
@@ -93,9 +84,8 @@ CostFile::CostFile(const std::filesystem::path& directory, const std::string& cl
   const auto content = detail::content_of(file_);
   if (!content.is_object()) return;
   const auto& object = content.get_object();
-  const auto* open = object.if_contains("open");
   // If the file is of another cluster, or its last run ended properly, its total is final.
-  if (detail::text_of(object, "cluster") == cluster && open != nullptr && open->is_bool() && open->get_bool()) {
+  if (detail::text_of(object, "cluster") == cluster && detail::flag_of(object, "open")) {
     earlier_ = detail::cost_of(object.if_contains("earlier"));
     baseline_ = detail::cost_of(object.if_contains("baseline"));
   } else {

@@ -14,9 +14,8 @@ namespace json = boost::json;
 CommandEnd read_command_end(std::string_view text) {
   CommandEnd end;
   end.known = true;
-  json::error_code error;
-  const json::value value = json::parse(json::string_view(text.data(), text.size()), error);
-  const auto* object = error ? nullptr : value.if_object();
+  const auto value = parse_json(text);
+  const auto* object = value ? value->if_object() : nullptr;
   if (object == nullptr) {  // older servers send plain text
     end.message = one_line(text);
     return end;
@@ -30,16 +29,14 @@ CommandEnd read_command_end(std::string_view text) {
     end.exited = true;
     return end;
   }
-  const auto* details = object_in(value, "details");
-  const auto* causes = details != nullptr ? details->if_contains("causes") : nullptr;
-  if (end.reason != "NonZeroExitCode" || causes == nullptr || !causes->is_array()) return end;
-  for (const auto& cause : causes->get_array()) {
-    const auto* one = cause.if_object();
-    if (one == nullptr || text_in(*one, "reason") != "ExitCode") continue;
-    const auto code = hypertune::detail::parse_number<int>(text_in(*one, "message"));
+  const auto* details = object_in(*object, "details");
+  if (end.reason != "NonZeroExitCode" || details == nullptr) return end;
+  remote::detail::each_object(*details, "causes", [&](const json::object& cause) {
+    if (text_in(cause, "reason") != "ExitCode") return;
+    const auto code = hypertune::detail::parse_number<int>(text_in(cause, "message"));
     end.exited = code.has_value();
     end.code = code.value_or(end.code);
-  }
+  });
   return end;
 }
 

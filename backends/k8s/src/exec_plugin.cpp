@@ -76,15 +76,14 @@ std::optional<double> parse_time(std::string_view text) {
 }
 
 PluginCredential read_plugin_output(std::string_view text, const std::string& api_version) {
-  json::error_code error;
-  const auto value = json::parse(json::string_view(text.data(), text.size()), error);
-  const auto* object = error ? nullptr : value.if_object();
+  const auto value = parse_json(text);
+  const auto* object = value ? value->if_object() : nullptr;
   if (object == nullptr) fail(Errc::protocol, "what it printed is no JSON object");
   if (text_in(*object, "kind") != "ExecCredential") fail(Errc::protocol, "what it printed is no ExecCredential");
   if (const auto version = text_in(*object, "apiVersion"); version != "client.authentication.k8s.io/" + api_version)
     fail(Errc::protocol, "it speaks '{}', but the kubeconfig says client.authentication.k8s.io/{}: make them the same",
          one_line(version, 80), api_version);
-  const auto* status = object_in(value, "status");
+  const auto* status = object_in(*object, "status");
   if (status == nullptr) fail(Errc::protocol, "what it printed has no 'status'");
   PluginCredential credential{.token = std::string(text_in(*status, "token")),
                               .client_certificate = std::string(text_in(*status, "clientCertificateData")),

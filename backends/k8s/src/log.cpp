@@ -44,9 +44,9 @@ LogTask::State state_in(const boost::json::value& pod, const std::string& contai
   if (status == nullptr) return State::unknown;
   const auto phase = text_in(*status, "phase");
   if (phase == "Succeeded" || phase == "Failed") return State::ended;
-  const auto* list = status->if_contains("containerStatuses");
-  if (list == nullptr || !list->is_array()) return State::waiting;
-  for (const auto& one : list->get_array()) {
+  const auto* list = array_in(*status, "containerStatuses");
+  if (list == nullptr) return State::waiting;
+  for (const auto& one : *list) {
     const auto* object = one.if_object();
     if (object == nullptr || (!container.empty() && text_in(*object, "name") != container)) continue;
     const auto* state = object_in(one, "state");

@@ -10,6 +10,7 @@
 #include <hypertune/k8s/access.hpp>
 #include <hypertune/k8s/machine_pods.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/remote/detail/json_read.hpp>
 #include <hypertune/remote/host_error.hpp>
 
 #include <boost/json/parse.hpp>
@@ -73,11 +74,9 @@ std::string container_in(const json::object& pod) {
 }
 
 std::string label_of(const json::object& pod, std::string_view label) {
-  const auto* metadata = pod.if_contains("metadata");
-  const auto* labels =
-      metadata != nullptr && metadata->is_object() ? metadata->get_object().if_contains("labels") : nullptr;
-  const auto* value = labels != nullptr && labels->is_object() ? labels->get_object().if_contains(label) : nullptr;
-  return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
+  const auto* metadata = remote::detail::object_in(pod, "metadata");
+  const auto* labels = metadata != nullptr ? remote::detail::object_in(*metadata, "labels") : nullptr;
+  return labels != nullptr ? std::string(remote::detail::text_in(*labels, label)) : "";
 }
 
 // Nullopt if the pod has ended.

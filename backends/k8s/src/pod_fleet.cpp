@@ -6,6 +6,7 @@
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/remote/detail/json_read.hpp>
 #include <hypertune/remote/dialer.hpp>
 
 #include <boost/json/serialize.hpp>
@@ -23,6 +24,8 @@ namespace {
 using hypertune::detail::steady_seconds;
 using remote::DialError;
 using remote::FailureClass;
+using remote::detail::object_in;
+using remote::detail::text_in;
 
 constexpr std::string_view template_label = "hypertune/template";
 
@@ -78,11 +81,8 @@ void PodFleet::happened(const WatchEvent& event) {
       auto state = pod_state(*event.object, container_);
       const auto name = state.name;
       if (!ledger_.see(std::move(state), steady_seconds())) return;
-      const auto* labels = event.object->at("metadata").as_object().if_contains("labels");
-      const auto* made_of =
-          labels != nullptr && labels->is_object() ? labels->get_object().if_contains(template_label) : nullptr;
-      if (made_of == nullptr || !made_of->is_string() || std::string_view(made_of->get_string()) != template_)
-        ledger_.discard(name);
+      const auto* labels = object_in(event.object->at("metadata"), "labels");
+      if (labels == nullptr || text_in(*labels, template_label) != template_) ledger_.discard(name);
       break;
     }
     case Kind::deleted: ledger_.forget(pod_state(*event.object, container_).name); break;
@@ -102,9 +102,7 @@ void PodFleet::begun(const WatchEvent& event) {
     blind_ = true;  // rely on the pod's status instead
   }
   if (event.object == nullptr || event.kind == WatchEvent::Kind::deleted) return;
-  const auto* about = event.object->if_contains("involvedObject");
-  const auto* name = about != nullptr && about->is_object() ? about->get_object().if_contains("name") : nullptr;
-  if (name != nullptr && name->is_string()) started(std::string(name->get_string()));
+  if (const auto* about = object_in(*event.object, "involvedObject")) started(std::string(text_in(*about, "name")));
 }
 
 void PodFleet::started(const std::string& pod) {

@@ -8,6 +8,7 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/remote/detail/json_read.hpp>
 #include <hypertune/trial/group_address.hpp>
 
 #include <boost/json/array.hpp>
@@ -50,9 +51,7 @@ void set_default(json::object& object, std::string_view key, json::value value) 
 }
 
 bool has_name(const json::value& item, std::string_view name) {
-  if (!item.is_object()) return false;
-  const auto* found = item.get_object().if_contains("name");
-  return found != nullptr && found->is_string() && std::string_view(found->get_string()) == name;
+  return item.is_object() && remote::detail::text_in(item.get_object(), "name") == name;
 }
 // Adds a named item, unless the template has one of that name.
 void add_named(json::array& items, json::object item) {
@@ -213,8 +212,7 @@ void add_placement(json::object& spec, const KubernetesOptions& options, const P
   constexpr int seconds = 10;
   for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
     if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) {
-          const auto* key = each.is_object() ? each.get_object().if_contains("key") : nullptr;
-          return key != nullptr && key->is_string() && std::string_view(key->get_string()) == taint;
+          return each.is_object() && remote::detail::text_in(each.get_object(), "key") == taint;
         }))
       tolerations.emplace_back(json::object{
           {"key", taint}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", seconds}});

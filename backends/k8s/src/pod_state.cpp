@@ -4,9 +4,8 @@
 #include "pod_manifest.hpp"
 
 #include <hypertune/detail/utf8.hpp>
+#include <hypertune/remote/detail/json_read.hpp>
 
-#include <boost/json/array.hpp>
-#include <boost/json/value.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,35 +19,22 @@ namespace {
 
 namespace json = boost::json;
 
-const json::value* find(const json::object& object, std::string_view key) { return object.if_contains(key); }
-const json::object* object_at(const json::object& object, std::string_view key) {
-  const auto* value = find(object, key);
-  return value != nullptr ? value->if_object() : nullptr;
-}
+using remote::detail::each_object;
+using remote::detail::object_in;
+
 // Control characters are replaced, as the text goes into messages.
-std::string text_at(const json::object& object, std::string_view key) {
-  const auto* value = find(object, key);
-  const auto* found = value != nullptr ? value->if_string() : nullptr;
-  if (found == nullptr) return {};
-  std::string text(*found);
+std::string printable_in(const json::object& object, std::string_view key) {
+  std::string text(remote::detail::text_in(object, key));
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
   return text;
 }
 std::int64_t number_at(const json::object& object, std::string_view key, std::int64_t otherwise = 0) {
-  const auto* value = find(object, key);
+  const auto* value = remote::detail::value_in(object, key);
   if (value == nullptr) return otherwise;
   boost::system::error_code error;
   const auto number = value->to_number<std::int64_t>(error);
   return error ? otherwise : number;
-}
-template <class F>
-void each_object(const json::object& object, std::string_view key, const F& f) {
-  const auto* value = find(object, key);
-  const auto* array = value != nullptr ? value->if_array() : nullptr;
-  if (array == nullptr) return;
-  for (const auto& item : *array)
-    if (const auto* one = item.if_object()) f(*one);
 }
 
 // Shortened, without a full stop at the end.
@@ -72,20 +58,20 @@ Container container_state(const json::object& status, const std::string& name) {
   Container container;
   bool found = false;
   each_object(status, "containerStatuses", [&](const json::object& each) {
-    if (found || text_at(each, "name") != name) return;
+    if (found || printable_in(each, "name") != name) return;
     found = true;
-    const auto* state = object_at(each, "state");
+    const auto* state = object_in(each, "state");
     if (state == nullptr) return;
-    if (const auto* waiting = object_at(*state, "waiting")) {
-      container.waiting = text_at(*waiting, "reason");
-      container.message = text_at(*waiting, "message");
+    if (const auto* waiting = object_in(*state, "waiting")) {
+      container.waiting = printable_in(*waiting, "reason");
+      container.message = printable_in(*waiting, "message");
     }
-    container.running = object_at(*state, "running") != nullptr;
-    if (const auto* ended = object_at(*state, "terminated")) {
+    container.running = object_in(*state, "running") != nullptr;
+    if (const auto* ended = object_in(*state, "terminated")) {
       container.exit_code = number_at(*ended, "exitCode");
       container.signal = number_at(*ended, "signal");
-      container.ended = text_at(*ended, "reason");
-      container.message = text_at(*ended, "message");
+      container.ended = printable_in(*ended, "reason");
+      container.message = printable_in(*ended, "message");
     }
   });
   return container;
@@ -123,7 +109,7 @@ void say_waiting(PodState& state, const json::object& spec, const json::object& 
   }
   std::string gates;
   each_object(spec, "schedulingGates",
-              [&](const json::object& gate) { gates += (gates.empty() ? "" : ", ") + text_at(gate, "name"); });
+              [&](const json::object& gate) { gates += (gates.empty() ? "" : ", ") + printable_in(gate, "name"); });
   if (!gates.empty()) {
     state.reason = "SchedulingGated";
     state.sentence = gates.find("kueue.x-k8s.io") != std::string::npos
@@ -139,9 +125,9 @@ void say_waiting(PodState& state, const json::object& spec, const json::object& 
   state.reason = "Pending";
   state.sentence = "waits for the scheduler";
   each_object(status, "conditions", [&](const json::object& condition) {
-    if (text_at(condition, "type") != "PodScheduled" || text_at(condition, "status") != "False") return;
-    state.reason = text_at(condition, "reason");
-    auto message = text_at(condition, "message");
+    if (printable_in(condition, "type") != "PodScheduled" || printable_in(condition, "status") != "False") return;
+    state.reason = printable_in(condition, "reason");
+    auto message = printable_in(condition, "message");
     // The scheduler's further attempts are of no interest.
     for (const char* attempt : {". preemption: ", ". no new claims to deallocate"})
       if (const auto at = message.find(attempt); at != std::string::npos) message.resize(at);
@@ -150,17 +136,17 @@ void say_waiting(PodState& state, const json::object& spec, const json::object& 
 }
 
 void say_ended(PodState& state, const json::object& status, const Container& container, const std::string& phase) {
-  state.reason = text_at(status, "reason");
+  state.reason = printable_in(status, "reason");
   if (state.reason.empty()) state.reason = container.ended.empty() ? phase : container.ended;
   state.message = one_line(container.message);
-  const auto message = one_line(text_at(status, "message"));
+  const auto message = one_line(printable_in(status, "message"));
   if (container.ended == "StartError" || container.ended == "ContainerCannotRun") {
     state.hope = PodState::Hope::none;
     state.sentence = with_reason("cannot start", one_line(container.message));
   } else if (container.ended == "OOMKilled")
     state.sentence = "ran out of memory (executor.memory)";
-  else if (!text_at(status, "reason").empty())
-    state.sentence = with_reason("ended: " + one_line(text_at(status, "reason"), 60), message);
+  else if (!printable_in(status, "reason").empty())
+    state.sentence = with_reason("ended: " + one_line(printable_in(status, "reason"), 60), message);
   else if (container.signal != 0)
     state.sentence = fmt::format("ended by signal {}", container.signal);
   else if (container.exit_code && *container.exit_code != 0)
@@ -174,21 +160,21 @@ void say_ended(PodState& state, const json::object& status, const Container& con
 PodState pod_state(const json::object& pod, const std::string& container_name) {
   static const json::object nothing;
   const auto part = [&](std::string_view key) -> const json::object& {
-    const auto* found = object_at(pod, key);
+    const auto* found = object_in(pod, key);
     return found != nullptr ? *found : nothing;
   };
   const auto &metadata = part("metadata"), &spec = part("spec"), &status = part("status");
-  PodState state{.name = text_at(metadata, "name"),
-                 .uid = text_at(metadata, "uid"),
+  PodState state{.name = printable_in(metadata, "name"),
+                 .uid = printable_in(metadata, "uid"),
                  .worker = {},
-                 .node = text_at(spec, "nodeName"),
-                 .ip = text_at(status, "podIP")};
-  if (const auto* labels = object_at(metadata, "labels")) state.worker = text_at(*labels, worker_label);
-  if (const auto* annotations = object_at(metadata, "annotations")) {
-    state.driver = text_at(*annotations, driver_annotation);
+                 .node = printable_in(spec, "nodeName"),
+                 .ip = printable_in(status, "podIP")};
+  if (const auto* labels = object_in(metadata, "labels")) state.worker = printable_in(*labels, worker_label);
+  if (const auto* annotations = object_in(metadata, "annotations")) {
+    state.driver = printable_in(*annotations, driver_annotation);
     state.avoids = annotations->contains(avoids_annotation);
   }
-  const auto phase = text_at(status, "phase");
+  const auto phase = printable_in(status, "phase");
   const auto container = container_state(status, container_name);
   if (phase == "Succeeded" || phase == "Failed" || container.exit_code) {
     state.phase = PodState::Phase::ended;
@@ -198,16 +184,16 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
   } else {
     say_waiting(state, spec, status, container);
   }
-  if (find(metadata, "deletionTimestamp") != nullptr) {
+  if (metadata.contains("deletionTimestamp")) {
     state.leaving = state.deleted = true;
     state.grace = std::clamp<std::int64_t>(number_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 30);
     if (state.phase != PodState::Phase::ended || state.sentence == "has ended") state.sentence = "is being deleted";
   }
   // Such a pod may end as Succeeded; only this condition shows the disruption.
   each_object(status, "conditions", [&](const json::object& condition) {
-    if (text_at(condition, "type") != "DisruptionTarget" || text_at(condition, "status") != "True") return;
+    if (printable_in(condition, "type") != "DisruptionTarget" || printable_in(condition, "status") != "True") return;
     state.leaving = state.disrupted = true;
-    state.reason = text_at(condition, "reason");
+    state.reason = printable_in(condition, "reason");
     state.sentence = disruption_text(state.reason);
   });
   if (state.reason == "Evicted" || state.reason == "Preempting" || state.reason == "NodeShutdown" ||

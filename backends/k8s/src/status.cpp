@@ -6,27 +6,12 @@
 #include <boost/json.hpp>
 #include <fmt/format.h>
 
-#include <optional>
-
 namespace hypertune::inline v0::k8s {
 
 namespace json = boost::json;
 
-namespace {
-
-std::optional<json::value> parsed(std::string_view text) {
-  json::error_code error;
-  json::parse_options options;
-  options.max_depth = 64;
-  auto value = json::parse(json::string_view(text.data(), text.size()), error, {}, options);
-  if (error) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
 json::value Answer::json() const {
-  auto value = parsed(body);
+  auto value = detail::parse_json(body);
   if (!value) fail(Errc::protocol, "the API server's answer is no JSON: '{}'", detail::one_line(body, 80));
   return *std::move(value);
 }
@@ -57,27 +42,15 @@ std::string without_queries(std::string_view text) {
   return shorter;
 }
 
-const json::object* object_in(const json::value& value, std::string_view key) {
-  const auto* object = value.if_object();
-  const auto* inner = object != nullptr ? object->if_contains(json::string_view(key.data(), key.size())) : nullptr;
-  return inner != nullptr ? inner->if_object() : nullptr;
-}
-
-std::string_view text_in(const json::object& object, std::string_view key) {
-  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
-  const auto* text = value != nullptr ? value->if_string() : nullptr;
-  return text != nullptr ? std::string_view(text->data(), text->size()) : std::string_view();
-}
-
 std::string reason_of(std::string_view body) {
-  const auto value = parsed(body);
+  const auto value = parse_json(body);
   const auto* status = value ? value->if_object() : nullptr;
   return status != nullptr && text_in(*status, "kind") == "Status" ? std::string(text_in(*status, "reason")) : "";
 }
 
 ApiError api_error(int status, std::string_view body, std::string_view doing, std::string_view origin) {
   constexpr std::size_t most_details = std::size_t{64} << 10U;
-  const auto value = parsed(body);
+  const auto value = parse_json(body);
   const auto* object = value ? value->if_object() : nullptr;
   std::string reason, message;
   if (object != nullptr && text_in(*object, "kind") == "Status") {

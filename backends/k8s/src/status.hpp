@@ -2,13 +2,17 @@
 #pragma once
 
 #include <hypertune/k8s/api_error.hpp>
-
-#include <boost/json/fwd.hpp>
+#include <hypertune/remote/detail/json_read.hpp>
 
 #include <string>
 #include <string_view>
 
 namespace hypertune::inline v0::k8s::detail {
+
+using remote::detail::array_in;
+using remote::detail::object_in;
+using remote::detail::parse_json;
+using remote::detail::text_in;
 
 /// Any text as one line: without control characters, and not too long.
 std::string one_line(std::string_view text, std::size_t most = 400);
@@ -22,10 +26,5 @@ ApiError api_error(int status, std::string_view body, std::string_view doing, st
 
 /// `reason` of a Status object; empty if the body is not one.
 std::string reason_of(std::string_view body);
-
-/// nullptr if it is no object, or has no such object.
-const boost::json::object* object_in(const boost::json::value& value, std::string_view key);
-/// Empty if there is no such text.
-std::string_view text_in(const boost::json::object& object, std::string_view key);
 
 }  // namespace hypertune::inline v0::k8s::detail

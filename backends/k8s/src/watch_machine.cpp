@@ -21,8 +21,7 @@ namespace {
 /// Identity of an API object. Error of kind `protocol` if it lacks metadata that every object has.
 struct Identity {
   explicit Identity(const json::object& object) {
-    const auto* meta = object.if_contains("metadata");
-    metadata = meta != nullptr ? meta->if_object() : nullptr;
+    metadata = object_in(object, "metadata");
     if (metadata == nullptr) fail(Errc::protocol, "an object without metadata");
     name = text_in(*metadata, "name");
     name_space = text_in(*metadata, "namespace");
@@ -233,8 +232,8 @@ void WatchMachine::changed(Kind kind, const json::object& object) {
   known.seen = list_number_;
   if (known.version == identity.version) return;
   known.version = identity.version;
-  const auto* labels = identity.metadata->if_contains("labels");
-  known.labels = labels != nullptr && labels->is_object() ? labels->get_object() : json::object();
+  const auto* labels = object_in(*identity.metadata, "labels");
+  known.labels = labels != nullptr ? *labels : json::object();
   emit({.kind = fresh ? Kind::added : Kind::modified, .object = &object});
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <hypertune/cluster/machine.hpp>
+#include <hypertune/remote/detail/json_read.hpp>
 
 #include <boost/json.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,25 +16,17 @@ namespace hypertune::inline v0::cluster::detail {
 
 namespace json = boost::json;
 
-/// nullopt if the text is not valid JSON.
-inline std::optional<json::value> parse_json(std::string_view text) {
-  json::error_code error;
-  json::parse_options options;
-  options.max_depth = 32;
-  auto value = json::parse(json::string_view(text.data(), text.size()), error, {}, options);
-  if (error) return std::nullopt;
-  return value;
-}
+using remote::detail::array_in;
+using remote::detail::each_object;
+using remote::detail::object_in;
+using remote::detail::parse_json;
 
-/// Empty if there is no string of this key.
 inline std::string text_of(const json::object& object, std::string_view key) {
-  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
-  const auto* text = value != nullptr ? value->if_string() : nullptr;
-  return text != nullptr ? std::string(text->data(), text->size()) : std::string();
+  return std::string(remote::detail::text_in(object, key));
 }
 
 inline double number_of(const json::object& object, std::string_view key, double fallback = 0) {
-  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+  const auto* value = remote::detail::value_in(object, key);
   if (value == nullptr || !value->is_number()) return fallback;
   json::error_code error;
   const double x = value->to_number<double>(error);
@@ -47,7 +39,7 @@ inline std::uint64_t bytes_of(double count, unsigned shift) {
 }
 
 inline bool flag_of(const json::object& object, std::string_view key) {
-  const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+  const auto* value = remote::detail::value_in(object, key);
   const auto* flag = value != nullptr ? value->if_bool() : nullptr;
   return flag != nullptr && *flag;
 }
