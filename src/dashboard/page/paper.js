@@ -24,9 +24,9 @@ const escaped = (text) => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt
 
 const textAt = (theme, x, y, text, {size = 11, anchor = 'start', weight = 'normal', color = theme.ink2} = {}) => `<text x="${x}" y="${y}" font-family="${escaped(theme.font)}" font-size="${size}" font-weight="${weight}" fill="${color}" text-anchor="${anchor}">${escaped(text)}</text>`;
 
-// Keys are functions of the room they have, to {height, svg}.
+// A legend is a function of the available width to {height, svg}.
 
-// From bad to good: a bar with words at its ends.
+// A colour bar from bad to good, with a label at each end.
 export function keyOfColours(theme, ends, {title = '', from = 0, steps = 24} = {}) {
   return (width) => {
     const bar = Math.min(160, Math.max(60, width * 0.25));
@@ -47,7 +47,7 @@ export function keyOfColours(theme, ends, {title = '', from = 0, steps = 24} = {
   };
 }
 
-// What colours say of trials.
+// The colours of trial states.
 export function keyOfStates(theme, states, {best = false, median = false, cut = false, dots = false, boxes = false} = {}) {
   const order = ['completed', 'stopped', 'failed', 'running', 'paused', 'pending', 'preempted', 'lost', 'pause'];
   const entries = [...(best ? [['best', theme.best, 'line']] : []),
@@ -56,7 +56,7 @@ export function keyOfStates(theme, states, {best = false, median = false, cut = 
   return keyOfMarks(theme, entries);
 }
 
-// entries: [[text, colour, shape]]; in lines, as many as it takes.
+// entries: [[text, colour, shape]]; wrapped into as many lines as necessary.
 export function keyOfMarks(theme, entries) {
   const mark = {
     line: (x, color) => `<path d="M${x} 11h14" stroke="${color}" stroke-width="2"/>`,
@@ -87,8 +87,8 @@ export function keyOfMarks(theme, entries) {
   };
 }
 
-// Where a logarithmic axis from `low` to `high` is marked: by powers of ten and as many of their parts as it takes, or evenly
-// where it is short.
+// The marks of a logarithmic axis from `low` to `high`: powers of ten and as many multiples as necessary, or evenly
+// spaced marks in a short range.
 export function logMarks(low, high) {
   const inside = (mark) => mark >= low * (1 - 1e-9) && mark <= high * (1 + 1e-9);
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
@@ -108,8 +108,8 @@ export function logMarks(low, high) {
   return out;
 }
 
-// A logarithmic axis goes from its least value to its greatest one. On a screen it goes to powers of ten, as it is zoomed there; over
-// less than one of them it would have hardly a mark.
+// On paper a logarithmic axis ends at its least and greatest value. On the screen it ends at powers of ten, for
+// zooming; with less than one decade that would leave hardly any mark.
 export function fitLogAxes(option) {
   for (const [at, key] of ['xAxis', 'yAxis'].entries()) {
     [option[key]].flat().forEach((axis, index) => {
@@ -127,7 +127,7 @@ export function fitLogAxes(option) {
   }
 }
 
-// The whole picture: title, key, chart.
+// Composes the picture: title, legend, chart.
 export function paper(echarts, option, key, theme, {width, height, title}) {
   echarts.setPlatformAPI({measureText: (text, font) => ({width: textWidth(text, Number(/([\d.]+)px/.exec(font ?? '')?.[1] ?? 12) * (/bold/.test(font ?? '') ? 1.06 : 1))})});
   let top = 0;

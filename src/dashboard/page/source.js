@@ -1,9 +1,10 @@
-// Where answers come from: the server that the page is from, or the document itself (embedded.js: a report, which has no server).
-// A source has: live, get(path, parameters, signal) -> Promise of the answer, watch({changed, experiments, state}) -> stop().
+// Where answers come from: the server that the page comes from, or the document itself (embedded.js: a report has no
+// server). A source has: live, get(path, parameters, signal) -> Promise of the answer, watch({changed, experiments,
+// state}) -> stop().
 
-export class Refused extends Error {}  // the server understood, and said no: its message is for the person
+export class Refused extends Error {}  // the server understood the request and refused it: the message is for the user
 
-// One text for one request, whatever the order of its parameters.
+// The same text for the same request, in whatever order its parameters are.
 export function keyOf(path, parameters = {}) {
   const pairs = Object.entries(parameters)
     .filter(([, value]) => value !== null && value !== undefined && value !== '')
@@ -44,7 +45,7 @@ export function liveSource(base = '') {
         stream.addEventListener('experiments', () => experiments());
         stream.onerror = () => {
           state('lost');
-          // The browser's own attempts end when a server answers with anything but a stream.
+          // The browser stops its own attempts when a server answers with anything but a stream.
           stream.close();
           clearTimeout(timer);
           timer = setTimeout(open, wait);
@@ -60,7 +61,7 @@ export function liveSource(base = '') {
   };
 }
 
-// Names of parameters and metrics as requests have them: what would be ambiguous or too long goes by its place.
+// Names of parameters and metrics in requests: a name that would be ambiguous or too long is replaced by its index.
 const awkward = (name) => name.length > 80 || /[,"@]/.test(name);
 
 export const parameterField = (summary, name) => {
