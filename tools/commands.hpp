@@ -51,11 +51,11 @@ DashboardStart dashboard_of_run(std::uint16_t port);
 /// remote shell.
 std::string tunnel_line(std::uint16_t port);
 
-/// "running", "ended", … `last_word`: the message of a driver that ended with an error. `rests`: the user has paused
+/// "running", "ended", … `last_word`: the message of a driver that ended with an error. `paused`: the user has paused
 /// the whole experiment.
-const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests);
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool paused);
 /// Asks the driver of a running experiment whether the user has paused the whole experiment.
-bool is_at_rest(const std::string& directory);
+bool is_paused(const std::string& directory);
 /// Error of kind `usage` if `file` is a sweep: status needs an experiment or a cluster.
 void refuse_sweep(const std::string& file);
 int status(const std::string& directory, const std::string& format);

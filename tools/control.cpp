@@ -55,7 +55,7 @@ void take_pair(const std::string& text, const char* what, Params& params) {
 
 // Records a note if no driver runs. Opening the Journal takes the experiment's lock. The records get the time of the
 // last record, so that the time since then does not count as running time.
-ControlAnswer note_at_rest(const fs::path& directory, const ControlRequest& request) {
+ControlAnswer note_offline(const fs::path& directory, const ControlRequest& request) {
   Journal journal = Journal::open(directory);
   const Results results = Results::read(directory);
   ControlAnswer answer;
@@ -146,7 +146,7 @@ int note(const ControlArguments& arguments) {
   for (const auto& [name, value] : request.params) detail::require_attribute_name(name);
   if (!has_journal(arguments.directory)) fail(Errc::usage, "there is no experiment in '{}'", arguments.directory);
   return tell(driver_of(arguments.directory) ? ask_driver(arguments.directory, request)
-                                             : note_at_rest(arguments.directory, request));
+                                             : note_offline(arguments.directory, request));
 }
 
 int list(const std::string& directory, const std::string& format) {
@@ -164,7 +164,7 @@ int list(const std::string& directory, const std::string& format) {
       const bool driven = driver_of(path).has_value();
       const bool runs = driven && !info.ended;
       const char* state =
-          state_of(info, driven, info.ended || driven ? "" : last_word_of(path), runs && is_at_rest(path.string()));
+          state_of(info, driven, info.ended || driven ? "" : last_word_of(path), runs && is_paused(path.string()));
       const auto best = results.find_best();
       std::size_t ended = 0;
       for (const auto end : {TrialState::completed, TrialState::stopped, TrialState::failed})

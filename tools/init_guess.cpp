@@ -146,7 +146,7 @@ std::string yaml_text(const std::string& text) {
   return out + "\"";
 }
 
-std::string domain_round(const std::string& name, const std::string& value, const OptionHelp& help, std::string& why) {
+std::string domain_around(const std::string& name, const std::string& value, const OptionHelp& help, std::string& why) {
   if (help.choices.size() > 1) {
     std::vector<std::string> options;
     for (const auto& choice : help.choices) options.push_back(yaml_text(choice));
@@ -250,7 +250,7 @@ Guess guess_from(const std::vector<std::string>& command, const CommandHelp& hel
     if (has_part(name, fixed)) return leave("this is hardly to be tuned");
     if (names_place(value) && std::holds_alternative<std::string>(parsed)) return leave("it names a file");
     Parameter parameter{.name = name, .domain = {}, .comment = {}};
-    parameter.domain = domain_round(name, value, known(option), parameter.comment);
+    parameter.domain = domain_around(name, value, known(option), parameter.comment);
     parameter.comment = fmt::format("was {}: {}", value, parameter.comment);
     guess.space.push_back(std::move(parameter));
     used.insert(name);

@@ -40,7 +40,7 @@ struct Guess {
 Guess guess_from(const std::vector<std::string>& command, const CommandHelp& help);
 
 /// A domain around a number, or with a word as one of its choices; `why` is set to the reason.
-std::string domain_round(const std::string& name, const std::string& value, const OptionHelp& help, std::string& why);
+std::string domain_around(const std::string& name, const std::string& value, const OptionHelp& help, std::string& why);
 
 /// Quotes a text if YAML would otherwise not read it as a string.
 std::string yaml_text(const std::string& text);

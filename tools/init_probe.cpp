@@ -22,7 +22,7 @@ namespace {
 // Runs a command and passes its output to `take`, until `take` returns false, the command ends, or the time is over.
 // Returns its wait(2) status if it has ended.
 template <class Take>
-std::optional<int> listen(const std::vector<std::string>& command, Seconds timeout, const Take& take) {
+std::optional<int> run_and_read(const std::vector<std::string>& command, Seconds timeout, const Take& take) {
   local::detail::ChildProcess child(command);  // its destructor kills it, with all that it started
   const double until = detail::steady_seconds() + timeout;
   std::string out, err;
@@ -78,7 +78,7 @@ CommandHelp probe_help(const std::vector<std::string>& command, Seconds timeout)
   }
   words.emplace_back("--help");
   std::string text;
-  listen(words, timeout, [&](const std::string& out, const std::string& err, bool over) {
+  run_and_read(words, timeout, [&](const std::string& out, const std::string& err, bool over) {
     if (over) text = out.empty() ? err : out;
     return true;
   });
@@ -88,7 +88,7 @@ CommandHelp probe_help(const std::vector<std::string>& command, Seconds timeout)
 ProbedReports probe_reports(const std::vector<std::string>& command, Seconds timeout) {
   ProbedReports found;
   std::string said;
-  const auto end = listen(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
+  const auto end = run_and_read(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
     found = {};
     said = last_line(err.empty() ? out : err);
     constexpr int enough = 3;  // the first line may be about something else

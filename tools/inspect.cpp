@@ -73,32 +73,11 @@ void print_front(const Results& results, const std::string& format, std::size_t 
   }
 }
 
-// What the trials wait for, according to the driver, because the records do not show it: the user has paused them, or a
-// host is missing. Empty if the driver cannot be asked.
-struct Waits {
-  bool at_rest = false;  // the user has paused the whole experiment
-  std::map<TrialId, std::string> reasons;
-  std::string nothing_runs;  // why no trial runs, if none is even waiting yet
-};
-Waits ask_why(const std::string& directory, const std::vector<TrialResult>& trials) {
-  Waits waits;
-  ControlRequest request{.kind = ControlRequest::Kind::why};
-  for (const auto& trial : trials) request.trials.push_back(trial.trial);
-  try {
-    constexpr double patience = 3;  // status must not hang if the driver does
-    const std::string answer = "\n" + ask_driver(directory, request, patience).text;
-    waits.at_rest = answer.substr(1).starts_with(at_rest);
-    if (answer.substr(1).starts_with(nothing_runs)) waits.nothing_runs = answer.substr(1);
-    for (const auto& trial : trials) {
-      const std::string head = fmt::format("\ntrial {}: ", trial.trial);
-      const auto at = answer.find(head);
-      if (at == std::string::npos) continue;
-      const auto begin = at + head.size();
-      waits.reasons[trial.trial] = answer.substr(begin, answer.find('\n', begin) - begin);
-    }
-  } catch (const Error&) {  // another user's or machine's driver, or it is busy or has just ended
-  }
-  return waits;
+WhyAnswer ask_what_waits(const std::string& directory, const std::vector<TrialResult>& trials) {
+  std::vector<TrialId> numbers;
+  for (const auto& trial : trials) numbers.push_back(trial.trial);
+  constexpr double patience = 3;  // status must not hang if the driver does
+  return ask_why(directory, std::move(numbers), patience);
 }
 
 constexpr std::size_t most_waiting = 5;  // most waiting trials that are shown
@@ -128,16 +107,16 @@ std::string how_to_resume(const std::string& directory) {
   return "go on with --resume --output " + detail::shell_quote(directory);
 }
 
-std::string why_waiting(const TrialResult& trial, const Waits& waits, bool running, const std::string& directory) {
+std::string why_waiting(const TrialResult& trial, const WhyAnswer& waits, bool running, const std::string& directory) {
   if (!running) return "no driver runs: " + how_to_resume(directory);
   if (const auto reason = waits.reasons.find(trial.trial); reason != waits.reasons.end()) return reason->second;
-  if (waits.at_rest) return std::string(at_rest) + ": it waits for `hypertune continue`";
+  if (waits.paused) return std::string(experiment_paused_text) + ": it waits for `hypertune continue`";
   return trial.state == TrialState::paused ? "it waits for the scheduler to choose it, or for `hypertune continue`"
                                            : "it waits for room among the trials that run";
 }
 
 // Prints a sentence for each of the first waiting trials.
-void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const Waits& waits, bool running,
+void print_waiting(const std::vector<TrialResult>& first, std::size_t waiting, const WhyAnswer& waits, bool running,
                    const std::string& directory) {
   for (const auto& trial : first) {
     const bool paused = trial.state == TrialState::paused;
@@ -184,11 +163,11 @@ void print_attributes(const Attributes& attributes) {
 
 }  // namespace
 
-bool is_at_rest(const std::string& directory) { return ask_why(directory, {}).at_rest; }
+bool is_paused(const std::string& directory) { return ask_what_waits(directory, {}).paused; }
 
-const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool rests) {
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool paused) {
   if (info.ended) return info.interrupted ? "interrupted" : "ended";
-  return driven ? rests ? "paused" : "running" : !last_word.empty() ? "failed" : "killed";
+  return driven ? paused ? "paused" : "running" : !last_word.empty() ? "failed" : "killed";
 }
 
 void refuse_sweep(const std::string& file) {
@@ -210,10 +189,10 @@ int status(const std::string& directory, const std::string& format) {
   auto asked = waiting;
   const auto running = first_running(results);
   asked.insert(asked.end(), running.begin(), running.end());
-  const Waits waits = runs ? ask_why(directory, asked) : Waits();
+  const WhyAnswer waits = runs ? ask_what_waits(directory, asked) : WhyAnswer();
   for (const auto& trial : running)  // their hosts are not there yet
     if (waits.reasons.contains(trial.trial) && waiting.size() < most_waiting) waiting.push_back(trial);
-  const char* state = state_of(info, driver.has_value(), last_word, waits.at_rest);
+  const char* state = state_of(info, driver.has_value(), last_word, waits.paused);
   const auto best = results.find_best();
   if (format == "json") {
     boost::json::object counts;

@@ -181,7 +181,7 @@ int down_on_kubernetes(const SubmittedSweep& which, bool volume) {
   return exit_done;
 }
 
-int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words) {
+int inspect_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words) {
   k8s::DriverJob job(job_options(which));
   interruptions();
   const auto stop = interrupted_after(0);
@@ -191,7 +191,7 @@ int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::str
       return true;
     };
   };
-  const int code = job.run_beside(words, to(stdout), to(stderr), stop);
+  const int code = job.run_with_record(words, to(stdout), to(stderr), stop);
   if (code == exit_done || stop.stop_requested()) return code;
   // If there is nothing to read, or nothing to read it with, a failed job may be the reason.
   const auto state = job.state(stop);
@@ -207,7 +207,7 @@ void begin_as_driver() {
 void end_as_driver() { k8s::end_own_job(); }
 
 bool belongs_to_job() {
-  return is_set(std::string(k8s::job_variable).c_str()) || is_set(std::string(k8s::beside_variable).c_str());
+  return is_set(std::string(k8s::job_variable).c_str()) || is_set(std::string(k8s::record_access_variable).c_str());
 }
 
 bool wait_as_driver(const Error& busy) {
@@ -236,7 +236,7 @@ namespace {
 int submit_to_kubernetes(const KubernetesSubmission&) { refuse(); }
 int attach_to_kubernetes(const SubmittedSweep&) { refuse(); }
 int down_on_kubernetes(const SubmittedSweep&, bool) { refuse(); }
-int beside_on_kubernetes(const SubmittedSweep&, const std::vector<std::string>&) { refuse(); }
+int inspect_on_kubernetes(const SubmittedSweep&, const std::vector<std::string>&) { refuse(); }
 
 #endif
 

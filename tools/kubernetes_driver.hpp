@@ -37,7 +37,7 @@ int attach_to_kubernetes(const SubmittedSweep& which);
 /// `hypertune down --kubernetes`. `volume`: delete the record of the experiment too.
 int down_on_kubernetes(const SubmittedSweep& which, bool volume);
 /// Runs `hypertune WORDS…` next to the experiment of a submitted sweep, which is in the folder "experiment".
-int beside_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words);
+int inspect_on_kubernetes(const SubmittedSweep& which, const std::vector<std::string>& words);
 
 /// Whether this is the driver of a Kubernetes Job, or runs next to its record: there nobody resumes it by hand.
 bool belongs_to_job();

@@ -2,8 +2,8 @@
 #include "authoring.hpp"
 #include "cluster.hpp"
 #include "commands.hpp"
+#include "documents.hpp"
 #include "kubernetes_driver.hpp"
-#include "paper.hpp"
 #include "remote_trials.hpp"
 
 #include <hypertune/detail/nearest.hpp>
@@ -149,8 +149,8 @@ int main(int argc, char** argv) {
     inspecting->add_option("--volume", submitted_volume, "with --kubernetes: the volume claim of yours with the record")
         ->needs(flag);
   };
-  const auto beside = [&](const std::string& file, const std::vector<std::string>& words) {
-    return command::beside_on_kubernetes({file, submitted_set, submitted_volume}, words);
+  const auto inspect_in_cluster = [&](const std::string& file, const std::vector<std::string>& words) {
+    return command::inspect_on_kubernetes({file, submitted_set, submitted_volume}, words);
   };
   auto* status_command = app.add_subcommand("status", "how an experiment stands, or a cluster");
   status_command->add_option("DIR", directory, "the experiment's folder, or the cluster's YAML file")->required();
@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   add_in_cluster(status_command);
   status_command->callback([&] {
     chosen = [&] {
-      if (in_cluster) return beside(directory, {"status", "experiment", "--format", format});
+      if (in_cluster) return inspect_in_cluster(directory, {"status", "experiment", "--format", format});
       command::refuse_sweep(directory);
       return std::filesystem::is_regular_file(directory) ? command::cluster_status(directory, format, cluster_name)
                                                          : command::status(directory, format);
@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
   add_in_cluster(results_command);
   results_command->callback([&] {
     chosen = [&] {
-      return in_cluster ? beside(results.directory, command::words_of(results)) : command::results(results);
+      return in_cluster ? inspect_in_cluster(results.directory, command::words_of(results)) : command::results(results);
     };
   });
 
@@ -195,7 +195,7 @@ int main(int argc, char** argv) {
   add_in_cluster(best_command);
   best_command->callback([&] {
     chosen = [&] {
-      return in_cluster ? beside(directory, {"best", "experiment", "--format", format})
+      return in_cluster ? inspect_in_cluster(directory, {"best", "experiment", "--format", format})
                         : command::best(directory, format);
     };
   });
@@ -336,7 +336,7 @@ int main(int argc, char** argv) {
   study_command->add_flag("--resume", study.resume, "go on with the study in the output folder");
   study_command->callback([&] { chosen = [&] { return command::study(study); }; });
 
-  command::add_paper_commands(app, chosen);
+  command::add_document_commands(app, chosen);
   command::add_authoring_commands(app, chosen);
   if (const auto wrong = wrong_command(app, argc, argv)) {
     complain(wrong->c_str());

@@ -82,7 +82,7 @@ std::vector<std::string> resume_command(const RunArguments& arguments, const Opt
 }
 
 // What the table does not show: how many more trials there are, and why trials failed, as failed trials come last.
-void print_the_rest(const Results& results, std::size_t rows, const std::string& directory) {
+void print_summary_below_table(const Results& results, std::size_t rows, const std::string& directory) {
   if (results.size() > rows)
     fmt::print("… {} more: hypertune results {}\n", results.size() - rows, detail::shell_quote(directory));
   if (results.count(TrialState::failed) == 0) return;
@@ -171,7 +171,7 @@ int run(const RunArguments& arguments) {
   // With no reader (a closed terminal), the exit code has the result.
   constexpr std::size_t rows = 20;
   std::fputs(results.table({.rows = rows, .width = terminal_width()}).c_str(), stdout);
-  print_the_rest(results, rows, directory.string());
+  print_summary_below_table(results, rows, directory.string());
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted && belongs_to_job()) {

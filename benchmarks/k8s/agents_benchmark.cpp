@@ -7,11 +7,11 @@
 #include "../driver_measures.hpp"
 #include "../processor_seconds.hpp"
 #include "base64.hpp"
-#include "call_line.hpp"
 #include "json_at.hpp"
 #include "played_hosts.hpp"
 #include "pod_manifest.hpp"
 #include "transfer/wire.hpp"
+#include "worker_channel.hpp"
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/k8s/client.hpp>
@@ -59,10 +59,10 @@ namespace websocket = boost::beast::websocket;
 namespace fs = std::filesystem;
 namespace json = boost::json;
 using namespace driver_measures;
-using k8s::CallLine;
 using k8s::ErrorCode;
 using k8s::LocalSocket;
 using k8s::Part;
+using k8s::WorkerChannel;
 
 constexpr const char* on_simulated_nodes =
     "spec: {nodeSelector: {hypertune.test/simulated: 'true'}, "
@@ -147,54 +147,54 @@ class PlayedKeepers {
       co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
   }
-  // As KeeperCall does it, but the agent is a played one. False: the driver has not asked for it.
+  // As DriverConnection does it, but the agent is a played one. False: the driver has not asked for it.
   asio::awaitable<bool> call_once(const Called& called, const ht::remote::RemoteHost* host) {
     const auto driver = k8s::DriverAddress::parse(called.driver);
-    const auto line = std::make_shared<CallLine>(asio::ip::tcp::socket(io_), tls_);
+    const auto channel = std::make_shared<WorkerChannel>(asio::ip::tcp::socket(io_), tls_);
     ErrorCode error;
     const asio::ip::tcp::endpoint endpoint(asio::ip::make_address(driver.ip), driver.port);
-    co_await line->socket().async_connect(endpoint, asio::redirect_error(asio::use_awaitable, error));
-    line->prepare();
+    co_await channel->socket().async_connect(endpoint, asio::redirect_error(asio::use_awaitable, error));
+    channel->prepare();
     if (!error)
-      co_await line->stream().next_layer().async_handshake(asio::ssl::stream_base::client,
-                                                           asio::redirect_error(asio::use_awaitable, error));
-    line->stream().set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
+      co_await channel->stream().next_layer().async_handshake(asio::ssl::stream_base::client,
+                                                              asio::redirect_error(asio::use_awaitable, error));
+    channel->stream().set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
       request.set(http::field::authorization, "Bearer " + token_);
       request.set(http::field::sec_websocket_protocol,
-                  boost::beast::string_view(k8s::call_protocol.data(), k8s::call_protocol.size()));
+                  boost::beast::string_view(k8s::worker_channel_protocol.data(), k8s::worker_channel_protocol.size()));
     }));
-    const std::string target = std::string(k8s::call_path) + called.pod;
+    const std::string target = std::string(k8s::worker_channel_path) + called.pod;
     if (!error)
-      co_await line->stream().async_handshake(driver.ip, target, asio::redirect_error(asio::use_awaitable, error));
+      co_await channel->stream().async_handshake(driver.ip, target, asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return false;
     constexpr double ping = 5, silence = 20;
-    line->begin(ping, silence);
+    channel->begin(ping, silence);
     ht::remote::AgentStream agent;
     LocalSocket socket(io_);
-    CallLine::Received said(Part::begin, {});
+    WorkerChannel::Received said(Part::begin, {});
     for (;;) {
-      const bool more = co_await line->receive(said);
+      const bool more = co_await channel->receive(said);
       if (!more) break;
       if (said.part == Part::begin && !socket.is_open()) {
         agent = host->dialer.dial({});
         socket.assign(asio::local::stream_protocol(), ::fcntl(agent.from.get(), F_DUPFD_CLOEXEC, 0));
-        asio::co_spawn(io_, speak(line, &socket), asio::detached);
+        asio::co_spawn(io_, speak(channel, &socket), asio::detached);
       } else if (said.part == Part::input) {
         const bool taken = co_await k8s::write_all(socket, said.bytes);
         if (!taken) break;
       }
     }
-    line->cut("it is over");
+    channel->cut("it is over");
     if (!socket.is_open()) co_return false;
     // `speak` has the socket; what is left when the process ends does not matter.
     asio::steady_timer never(io_, std::chrono::hours(1));
     co_await never.async_wait(asio::redirect_error(asio::use_awaitable, error));
     co_return true;
   }
-  static asio::awaitable<void> speak(std::shared_ptr<CallLine> line, LocalSocket* socket) {
+  static asio::awaitable<void> speak(std::shared_ptr<WorkerChannel> channel, LocalSocket* socket) {
     bool moved = false;
-    co_await k8s::pump(line, *socket, Part::output, &moved);
-    line->close("its agent has ended");
+    co_await k8s::pump(channel, *socket, Part::output, &moved);
+    channel->close("its agent has ended");
   }
 
   k8s::Client client_;

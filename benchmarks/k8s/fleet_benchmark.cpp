@@ -54,7 +54,7 @@ int measure(int pods, double hold) {
     std::unique_lock lock(mutex);
     while (!stop.stop_requested()) {
       lock.unlock();
-      fleet.look(stop);
+      fleet.reconcile(stop);
       lock.lock();
       changed.wait_for(lock, stop, std::chrono::milliseconds(500), [] { return false; });
     }

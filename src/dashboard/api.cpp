@@ -1,6 +1,7 @@
 #include "api.hpp"
 
 #include <hypertune/show/view/answers.hpp>
+#include <hypertune/tune/control.hpp>
 
 #include <fmt/format.h>
 
@@ -85,7 +86,7 @@ std::string Api::experiments() const {
     out.begin_object().member("id", one->id);
     const auto brief = one->brief();
     if (brief.version == 0) {
-      const std::string trouble = one->trouble();
+      const std::string trouble = one->error_text();
       out.member("name", one->id).member("folder", one->folder.string());
       out.member("state", trouble.empty() ? "reading" : "unreadable").member("error", view::shortened(trouble));
       out.member("trials", 0).member("finished", 0).key("best").value(Null()).end_object();
@@ -155,15 +156,14 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
           waits.push_back(row.id);
       return seen.standing.state == "running" || seen.standing.state == "paused";
     });
-    std::vector<std::pair<TrialId, std::string>> known;
-    std::string whole;
+    WhyAnswer known;
     if (driven)
-      whole = ask_why_waiting(followed.folder, waits, known);
+      known = ask_why(followed.folder, waits, ask_patience);
     else
-      for (const TrialId id : waits) known.emplace_back(id, "no driver runs: go on with --resume");
+      for (const TrialId id : waits) known.reasons.emplace(id, "no driver runs: go on with --resume");
     around.why_waiting = [&](const std::vector<TrialId>&, std::vector<std::pair<TrialId, std::string>>& reasons) {
-      reasons = known;
-      return whole;
+      reasons.assign(known.reasons.begin(), known.reasons.end());
+      return known.paused ? std::string(experiment_paused_text) : known.nothing_runs;
     };
     return followed.look([&](const ExperimentView& seen) { return view::now_answer(seen, around); });
   }
@@ -171,7 +171,7 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
     try {
       return followed.look([&](const ExperimentView& seen) { return view::summary_answer(seen, around); });
     } catch (const Error&) {
-      const std::string trouble = followed.trouble();
+      const std::string trouble = followed.error_text();
       if (followed.brief().version != 0 || trouble.empty()) throw;
       return unreadable_summary(followed, trouble);
     }

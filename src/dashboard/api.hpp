@@ -40,8 +40,7 @@ class Api {
 std::string trial_answer(Followed& followed, const view::Query& query);
 /// /api/log: a part of a trial's output.
 std::string log_answer(Followed& followed, const view::Query& query);
-/// Asks the driver what these trials wait for. Returns the reason that keeps all of them from running, if there is one.
-std::string ask_why_waiting(const std::filesystem::path& folder, const std::vector<TrialId>& trials,
-                            std::vector<std::pair<TrialId, std::string>>& reasons);
+/// How many seconds an answer waits for a driver that is asked.
+inline constexpr double ask_patience = 1;
 
 }  // namespace hypertune::inline v0::dashboard

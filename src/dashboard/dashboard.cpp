@@ -56,7 +56,7 @@ class Dashboard::State {
     if (!address.is_loopback()) protection.emplace(serving.identity, serving.token);
     server.emplace(api, asio::ip::tcp::endpoint(address, serving.port), names_of(address), dashboard::ServerLimits(),
                    protection ? &protection->gate() : nullptr, protection ? &protection->encryption() : nullptr);
-    experiments.follow([this](const std::string& id) { server->tell(id); });
+    experiments.follow([this](const std::string& id) { server->notify(id); });
     server->start();
   }
   ~State() {

@@ -83,8 +83,8 @@ std::shared_ptr<Followed> Experiments::find(const std::string& id) const {
   return nullptr;
 }
 
-void Experiments::look_into(const fs::path& root, const fs::path& folder, int depth, std::size_t& left,
-                            std::map<fs::path, std::string>& found) {
+void Experiments::find_experiments(const fs::path& root, const fs::path& folder, int depth, std::size_t& left,
+                                   std::map<fs::path, std::string>& found) {
   if (left == 0 || found.size() >= max_experiments) return;
   --left;
   if (has_journal(folder) || (expected_ && depth == 0)) {
@@ -99,7 +99,7 @@ void Experiments::look_into(const fs::path& root, const fs::path& folder, int de
     std::error_code none;
     if (entries->is_directory(none) && !entries->is_symlink(none) &&
         !entries->path().filename().string().starts_with('.'))
-      look_into(root, entries->path(), depth + 1, left, found);
+      find_experiments(root, entries->path(), depth + 1, left, found);
   }
 }
 
@@ -122,7 +122,7 @@ void Experiments::watch(const fs::path& folder, bool experiment) {
 bool Experiments::scan() {
   std::map<fs::path, std::string> found;
   std::size_t left = max_folders;
-  for (const auto& root : roots_) look_into(root, root, 0, left, found);
+  for (const auto& root : roots_) find_experiments(root, root, 0, left, found);
   bool changed = false;
   {
     const std::lock_guard guard(mutex_);
@@ -162,7 +162,7 @@ bool Experiments::drain_watches() {
       if ((event->mask & IN_Q_OVERFLOW) != 0) folders_changed_ = true;
       const auto watched = watched_.find(event->wd);
       if (watched == watched_.end()) continue;
-      if (all_.contains(watched->second)) stirred_.insert(watched->second);
+      if (all_.contains(watched->second)) changed_experiments_.insert(watched->second);
       if ((event->mask & (IN_MODIFY | IN_CLOSE_WRITE)) == 0) folders_changed_ = true;
       if ((event->mask & (IN_IGNORED | IN_MOVE_SELF)) != 0) {
         if ((event->mask & IN_MOVE_SELF) != 0) ::inotify_rm_watch(watches_.get(), event->wd);
@@ -202,11 +202,11 @@ void Experiments::run(const std::stop_token& stop) {
       }
     }
     for (const auto& one : all())
-      if (due || stirred_.contains(one->folder)) {
-        if (due) one->look_round();
+      if (due || changed_experiments_.contains(one->folder)) {
+        if (due) one->check_state();
         unread.insert(one);
       }
-    stirred_.clear();
+    changed_experiments_.clear();
     if (due) round = Clock::now() + round_every;
     std::set<std::shared_ptr<Followed>> rest;
     for (const auto& one : unread) {

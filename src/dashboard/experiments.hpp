@@ -40,8 +40,8 @@ class Experiments {
  private:
   void run(const std::stop_token& stop);
   bool scan();
-  void look_into(const std::filesystem::path& root, const std::filesystem::path& folder, int depth, std::size_t& left,
-                 std::map<std::filesystem::path, std::string>& found);
+  void find_experiments(const std::filesystem::path& root, const std::filesystem::path& folder, int depth,
+                        std::size_t& left, std::map<std::filesystem::path, std::string>& found);
   void watch(const std::filesystem::path& folder, bool experiment);
   bool drain_watches();
   void wait(int milliseconds, bool watching);
@@ -55,7 +55,7 @@ class Experiments {
   detail::Descriptor watches_, wake_;
   std::map<int, std::filesystem::path> watched_;
   std::map<std::filesystem::path, bool> watched_folders_;  // true: watched as an experiment
-  std::set<std::filesystem::path> stirred_;                // folders of experiments that have changed
+  std::set<std::filesystem::path> changed_experiments_;    // folders of experiments that have changed
   bool folders_changed_ = true;
   std::jthread thread_;
 };

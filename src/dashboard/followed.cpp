@@ -20,13 +20,13 @@ constexpr double patience = 0.5;
 
 Followed::Brief Followed::brief() const {
   const std::lock_guard guard(mutex_);
-  if (trouble_ || view_ == nullptr) return {view_ == nullptr ? 0 : view_->version(), "unreadable"};
+  if (error_ || view_ == nullptr) return {view_ == nullptr ? 0 : view_->version(), "unreadable"};
   return {view_->version(), view_->standing.state};
 }
 
-std::string Followed::trouble() const {
+std::string Followed::error_text() const {
   const std::lock_guard guard(mutex_);
-  return trouble_ ? trouble_->what() : "";
+  return error_ ? error_->what() : "";
 }
 
 void Followed::close() {
@@ -42,8 +42,8 @@ void Followed::vanished() const {
        folder.string());
 }
 
-void Followed::throw_trouble() const {
-  if (trouble_) throw *trouble_;
+void Followed::throw_error() const {
+  if (error_) throw *error_;
   fail(Errc::busy, "the experiment in '{}' is about to be read: ask again", folder.string());
 }
 
@@ -53,7 +53,7 @@ std::optional<Followed::Identity> Followed::identity() const {
   return Identity{status.st_dev, status.st_ino};
 }
 
-void Followed::begin_anew() {
+void Followed::restart() {
   reader_.reset();
   settled_ = false;
   const auto now = identity();
@@ -65,16 +65,16 @@ void Followed::begin_anew() {
   read_from_ = now.value_or(Identity());
   const std::lock_guard guard(mutex_);
   view_ = std::move(fresh);
-  trouble_.reset();
+  error_.reset();
 }
 
-void Followed::troubled(const Error& error) {
+void Followed::set_error(const Error& error) {
   reader_.reset();
   settled_ = false;
   const std::lock_guard guard(mutex_);
   begun_.notify_all();
   if (expected_ && view_ == nullptr && error.code() == Errc::input) return;  // it has not begun yet
-  trouble_ = error;
+  error_ = error;
   if (view_ != nullptr) {
     view_->standing = {.state = "unreadable", .why = error.what()};
     view_->journal_records = 0;
@@ -95,16 +95,16 @@ bool Followed::read() {
       if (same)
         reader_ = std::make_unique<JournalReader>(folder);  // it was unreadable for a while
       else
-        begin_anew();
+        restart();
     }
     const std::int64_t last = reader_->last();
     std::unique_lock guard(mutex_);
-    trouble_.reset();
+    error_.reset();
     const std::int64_t from = view_->version() + 1;
     view_->journal_records = last;
     guard.unlock();
     if (last + 1 < from) {  // another experiment now has the same file
-      begin_anew();
+      restart();
       return true;
     }
     std::int64_t taken = 0;
@@ -123,10 +123,10 @@ bool Followed::read() {
     if (guard.owns_lock()) guard.unlock();
     if (from == 1 && taken > 0) begun_.notify_all();
     if (taken >= at_once) return true;
-    if (!settled_) look_round();
+    if (!settled_) check_state();
     return false;
-  } catch (const Error& error) { troubled(error); } catch (const std::exception& error) {
-    troubled(Error(Errc::io, error.what()));
+  } catch (const Error& error) { set_error(error); } catch (const std::exception& error) {
+    set_error(Error(Errc::io, error.what()));
   }
   return false;
 }
@@ -144,7 +144,7 @@ view::Standing Followed::standing(bool driven) const {
     return standing;
   }
   if (driven) {
-    standing.state = rests_ ? "paused" : "running";
+    standing.state = paused_ ? "paused" : "running";
     return standing;
   }
   standing.why = last_word_of(folder);
@@ -152,7 +152,7 @@ view::Standing Followed::standing(bool driven) const {
   return standing;
 }
 
-void Followed::look_round() {
+void Followed::check_state() {
   try {
     const auto now = identity();
     if (!now) {
@@ -161,7 +161,7 @@ void Followed::look_round() {
       vanished();
     }
     if (reader_ == nullptr) return;
-    if (*now != read_from_) return begin_anew();
+    if (*now != read_from_) return restart();
     const bool driven = driver_of(folder).has_value();
     // The end of an experiment or of its driver can be judged only when the last record is read. Without a driver no
     // record follows.
@@ -175,19 +175,15 @@ void Followed::look_round() {
     }
     if (driven && std::chrono::steady_clock::now() - asked_ > ask_every) {
       asked_ = std::chrono::steady_clock::now();
-      try {
-        rests_ = ask_driver(folder, {.kind = ControlRequest::Kind::why}, patience).text.starts_with(at_rest);
-      } catch (const Error&) {  // the driver belongs to another user or machine, or is busy
-        rests_ = false;
-      }
+      paused_ = ask_why(folder, {}, patience).paused;
     }
     auto next = standing(driven);
     const std::lock_guard guard(mutex_);
     view_->standing = std::move(next);
     view_->settle(driven);
     settled_ = true;
-  } catch (const Error& error) { troubled(error); } catch (const std::exception& error) {
-    troubled(Error(Errc::io, error.what()));
+  } catch (const Error& error) { set_error(error); } catch (const std::exception& error) {
+    set_error(Error(Errc::io, error.what()));
   }
 }
 

@@ -35,8 +35,8 @@ class Followed {
     std::unique_lock guard(mutex_);
     const auto begun = [&] { return view_ != nullptr && view_->version() > 0; };
     if (!begun()) {
-      begun_.wait_for(guard, first_patience, [&] { return begun() || trouble_ || closing_; });
-      if (!begun()) throw_trouble();
+      begun_.wait_for(guard, first_patience, [&] { return begun() || error_ || closing_; });
+      if (!begun()) throw_error();
     }
     view_->refresh();
     return f(static_cast<const view::ExperimentView&>(*view_));
@@ -48,7 +48,7 @@ class Followed {
     bool operator==(const Brief&) const = default;
   };
   Brief brief() const;
-  std::string trouble() const;
+  std::string error_text() const;
   /// Ends all waits in look().
   void close();
 
@@ -57,7 +57,7 @@ class Followed {
   /// Continues to read, for a few milliseconds. Returns whether there is more.
   bool read();
   /// Checks whether the folder and its driver still exist. Called now and then, and after a change of the folder.
-  void look_round();
+  void check_state();
 
   int watch = -1;  ///< descriptor of its inotify watch
 
@@ -70,10 +70,10 @@ class Followed {
 
   static constexpr std::chrono::milliseconds first_patience{1000};
 
-  [[noreturn]] void throw_trouble() const;
+  [[noreturn]] void throw_error() const;
   [[noreturn]] void vanished() const;
-  void begin_anew();
-  void troubled(const Error& error);
+  void restart();
+  void set_error(const Error& error);
   std::optional<Identity> identity() const;
   view::Standing standing(bool driven) const;
 
@@ -82,12 +82,12 @@ class Followed {
   std::condition_variable begun_;
   bool closing_ = false;
   std::unique_ptr<view::ExperimentView> view_;
-  std::optional<Error> trouble_;
+  std::optional<Error> error_;
 
   std::unique_ptr<JournalReader> reader_;
   Identity read_from_;
   bool settled_ = false;  // whether the state was updated after the newest record
-  bool rests_ = false;
+  bool paused_ = false;
   std::chrono::steady_clock::time_point asked_{};
 };
 

@@ -52,10 +52,10 @@ void Server::stop() {
   workers_.join();
 }
 
-void Server::tell(const std::string& id) {
+void Server::notify(const std::string& id) {
   asio::post(loop_.context(), [this, id] {
-    news_[id] = ++told_;
-    if (news_.size() > 10'000) news_.clear();  // drops ids of experiments that no longer exist
+    changes_[id] = ++change_count_;
+    if (changes_.size() > 10'000) changes_.clear();  // drops ids of experiments that no longer exist
     for (auto* listener : listeners_) listener->cancel();
   });
 }
@@ -132,10 +132,10 @@ asio::awaitable<Server::Response> Server::answered(const Request& request) {
   co_return handle(request);
 }
 
-asio::awaitable<std::string> Server::news_since(std::uint64_t seen, std::string only) {
+asio::awaitable<std::string> Server::changes_since(std::uint64_t seen, std::string only) {
   std::vector<std::string> ids;
   std::string text;
-  for (const auto& [id, at] : news_) {
+  for (const auto& [id, at] : changes_) {
     if (at <= seen) continue;
     if (id.empty())
       text += "event: experiments\ndata: {}\n\n";

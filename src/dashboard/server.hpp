@@ -64,7 +64,7 @@ class Server {
   void start();
   void stop();
   /// Reports that an experiment has changed, or with "" that some were added or removed. May be called from any thread.
-  void tell(const std::string& id);
+  void notify(const std::string& id);
 
  private:
   using Request = Gate::Request;
@@ -76,7 +76,7 @@ class Server {
   template <class Stream>
   boost::asio::awaitable<void> serve_events(Stream& stream, std::string only);
   boost::asio::awaitable<Response> answered(const Request& request);
-  boost::asio::awaitable<std::string> news_since(std::uint64_t seen, std::string only);
+  boost::asio::awaitable<std::string> changes_since(std::uint64_t seen, std::string only);
 
   Response handle(const Request& request) const;
   Response response(int status, std::string body, std::string_view type = "application/json") const;
@@ -88,8 +88,8 @@ class Server {
   ServerLimits limits_;
   Gate* gate_;
   Encryption* encryption_;
-  std::map<std::string, std::uint64_t> news_;  // by experiment: the value of told_ at its latest change
-  std::uint64_t told_ = 0;
+  std::map<std::string, std::uint64_t> changes_;  // by experiment: the value of change_count_ at its latest change
+  std::uint64_t change_count_ = 0;
   std::list<boost::asio::steady_timer*> listeners_;  // event streams that wait for news
   int streams_ = 0;
   hypertune::detail::HttpLoop loop_;  // after what its connections use

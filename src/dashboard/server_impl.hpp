@@ -64,7 +64,7 @@ boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string on
     std::list<boost::asio::steady_timer*>::iterator at;
   };
   Listening listening(*this);
-  std::uint64_t seen = told_;
+  std::uint64_t seen = change_count_;
 
   http::response<http::empty_body> head(http::status::ok, 11);
   Response common;
@@ -91,18 +91,18 @@ boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string on
       co_await pause.async_wait(token);
       error = {};
     }
-    if (told_ == seen) {
+    if (change_count_ == seen) {
       listening.timer.expires_after(limits_.alive);
       co_await listening.timer.async_wait(token);
       const bool silent = !error;
       error = {};
-      if (silent && told_ == seen) {
+      if (silent && change_count_ == seen) {
         text = ": alive\n\n";
         continue;
       }
     }
-    const std::uint64_t now = told_;
-    text = co_await news_since(seen, only);
+    const std::uint64_t now = change_count_;
+    text = co_await changes_since(seen, only);
     seen = now;
   }
 }

@@ -81,25 +81,6 @@ void put_attempts(JsonWriter& out, const ExperimentView& seen, TrialId id) {
 
 }  // namespace
 
-std::string ask_why_waiting(const std::filesystem::path& folder, const std::vector<TrialId>& trials,
-                            std::vector<std::pair<TrialId, std::string>>& reasons) {
-  std::string whole;
-  try {
-    constexpr double patience = 1;
-    const auto text = ask_driver(folder, {.kind = ControlRequest::Kind::why, .trials = trials}, patience).text;
-    for (const auto& line : view::split(text, '\n')) {
-      if (line.starts_with(nothing_runs) || line.starts_with(at_rest)) whole = line;
-      if (!line.starts_with("trial ")) continue;
-      const auto colon = line.find(": ");
-      if (colon == std::string::npos) continue;
-      if (const auto trial = detail::parse_number<TrialId>(std::string_view(line).substr(6, colon - 6)))
-        reasons.emplace_back(*trial, line.substr(colon + 2));
-    }
-  } catch (const Error&) {  // another user's or machine's driver, or it is busy or has just ended
-  }
-  return whole;
-}
-
 std::string trial_answer(Followed& followed, const Query& query) {
   const TrialId id = trial_number(query);
   const auto points = static_cast<std::size_t>(query.whole("points", 500, 16, 2000));
@@ -137,8 +118,8 @@ std::string trial_answer(Followed& followed, const Query& query) {
         },
         whole.first, whole.last);
   }
-  std::vector<std::pair<TrialId, std::string>> reasons;
-  if (whole.waits) ask_why_waiting(followed.folder, {id}, reasons);
+  std::map<TrialId, std::string> reasons;
+  if (whole.waits) reasons = ask_why(followed.folder, {id}, ask_patience).reasons;
   struct stat status{};
   const bool has_log = static_cast<bool>(open_log(followed.folder, id, status));
 
@@ -188,7 +169,7 @@ std::string trial_answer(Followed& followed, const Query& query) {
     }
     out.end_array().member("log_bytes", has_log ? static_cast<std::int64_t>(status.st_size) : 0);
     out.key("waits_for");
-    reasons.empty() ? out.value(Null()) : out.value(view::shortened(reasons.front().second));
+    reasons.empty() ? out.value(Null()) : out.value(view::shortened(reasons.begin()->second));
     out.member("created", row.created);
     view::put_number(out, "started", row.started);
     out.end_object();

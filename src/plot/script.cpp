@@ -22,15 +22,15 @@ struct ContextEnd {
 };
 
 // A value of the engine, freed by the destructor.
-class Held {
+class ScopedValue {
  public:
-  Held(JSContext* context, JSValue value) : context_(context), value_(value) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() { JS_FreeValue(context_, value_); }
+  ScopedValue(JSContext* context, JSValue value) : context_(context), value_(value) {}
+  ScopedValue(const ScopedValue&) = delete;
+  ScopedValue& operator=(const ScopedValue&) = delete;
+  ~ScopedValue() { JS_FreeValue(context_, value_); }
   JSValue get() const { return value_; }
   bool failed() const { return JS_IsException(value_); }
-  Held property(const char* name) const { return {context_, JS_GetPropertyStr(context_, value_, name)}; }
+  ScopedValue property(const char* name) const { return {context_, JS_GetPropertyStr(context_, value_, name)}; }
   std::string text() const {
     std::size_t size = 0;
     const char* bytes = JS_ToCStringLen(context_, &size, value_);
@@ -66,22 +66,23 @@ class Script::Engine {
         this);
     JS_SetModuleLoaderFunc(runtime_.get(), nullptr, &Engine::load, this);
     JS_SetContextOpaque(context_.get(), this);
-    const Held global(context_.get(), JS_GetGlobalObject(context_.get()));
-    JS_SetPropertyStr(context_.get(), global.get(), "ask", JS_NewCFunction(context_.get(), &Engine::asked, "ask", 1));
+    const ScopedValue global(context_.get(), JS_GetGlobalObject(context_.get()));
+    JS_SetPropertyStr(context_.get(), global.get(), "ask",
+                      JS_NewCFunction(context_.get(), &Engine::ask_callback, "ask", 1));
   }
 
   void run(const std::string& source, const char* name, int how) {
-    const Held value(context_.get(), JS_Eval(context_.get(), source.c_str(), source.size(), name, how));
-    if (value.failed()) blame(Held(context_.get(), JS_GetException(context_.get())), name);
+    const ScopedValue value(context_.get(), JS_Eval(context_.get(), source.c_str(), source.size(), name, how));
+    if (value.failed()) blame(ScopedValue(context_.get(), JS_GetException(context_.get())), name);
     for (JSContext* of = nullptr; JS_ExecutePendingJob(runtime_.get(), &of) > 0;) {}
     if (!JS_IsPromise(value.get())) return;
     if (JS_PromiseState(context_.get(), value.get()) == JS_PROMISE_FULFILLED) return;
-    blame(Held(context_.get(), JS_PromiseResult(context_.get(), value.get())), name);
+    blame(ScopedValue(context_.get(), JS_PromiseResult(context_.get(), value.get())), name);
   }
 
   std::string answer() {
-    const Held global(context_.get(), JS_GetGlobalObject(context_.get()));
-    const Held answer = global.property("answer");
+    const ScopedValue global(context_.get(), JS_GetGlobalObject(context_.get()));
+    const ScopedValue answer = global.property("answer");
     if (!JS_IsString(answer.get())) fail(Errc::io, "a chart's script has no answer");
     return answer.text();
   }
@@ -109,10 +110,10 @@ class Script::Engine {
     }
   }
 
-  static JSValue asked(JSContext* context, JSValueConst, int count, JSValueConst* arguments) {
+  static JSValue ask_callback(JSContext* context, JSValueConst, int count, JSValueConst* arguments) {
     auto* const self = static_cast<Engine*>(JS_GetContextOpaque(context));
     try {
-      const Held question(context, JS_DupValue(context, count > 0 ? arguments[0] : JS_UNDEFINED));
+      const ScopedValue question(context, JS_DupValue(context, count > 0 ? arguments[0] : JS_UNDEFINED));
       const std::string answer = self->ask_(question.text());
       return JS_NewStringLen(context, answer.data(), answer.size());
     } catch (...) {
@@ -121,7 +122,7 @@ class Script::Engine {
     }
   }
 
-  [[noreturn]] void blame(const Held& error, const char* name) {
+  [[noreturn]] void blame(const ScopedValue& error, const char* name) {
     if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
     const std::string what = error.property("message").text();
     if (error.property("name").text() == "Problem") fail(Errc::input, "{}", what);

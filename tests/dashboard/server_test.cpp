@@ -34,7 +34,7 @@ struct Served {
       : experiments(std::move(roots), expected),
         api(experiments, {}),
         server(api, {boost::asio::ip::address_v4::loopback(), 0}, ServerNames(), limits) {
-    experiments.follow([this](const std::string& id) { server.tell(id); });
+    experiments.follow([this](const std::string& id) { server.notify(id); });
     server.start();
   }
   ~Served() {

@@ -1,5 +1,5 @@
 // Any bytes are a worker's request or none, and where the driver is or an Error of kind `input`.
-#include "call_request.hpp"
+#include "connect_request.hpp"
 
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/driver_address.hpp>
@@ -24,9 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   boost::system::error_code error;
   parser.put(boost::asio::buffer(bytes.data(), bytes.size()), error);
   if (!error && parser.is_done()) {
-    const auto verdict = k8s::judge_call(parser.get(), token);
-    const bool in = verdict.status == http::status::switching_protocols;
-    if (in != k8s::is_worker_name(verdict.worker) || in != verdict.why.empty()) std::abort();
+    const auto decision = k8s::check_connect_request(parser.get(), token);
+    const bool in = decision.status == http::status::switching_protocols;
+    if (in != k8s::is_worker_name(decision.worker) || in != decision.why.empty()) std::abort();
     if (in && bytes.find(token.reveal()) == std::string_view::npos) std::abort();
   }
   try {

@@ -1,5 +1,5 @@
 // Who comes to the listener's port: workers, and whoever else finds it.
-#include "call_request.hpp"
+#include "connect_request.hpp"
 #include "pods.hpp"
 #include "relay.hpp"
 
@@ -48,7 +48,7 @@ std::string upgrade(const std::string& target, const std::string& more) {
 TEST_CASE("who does not know the token learns nothing, who does learns what is wrong") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   const std::string bearer = "Authorization: Bearer " + token.reveal() + "\r\n";
   const std::string protocol = "Sec-WebSocket-Protocol: v1.agent.hypertune\r\n";
   const auto port = listener.port();
@@ -78,7 +78,7 @@ TEST_CASE("whoever says nothing, too much or nonsense does not keep a worker out
   auto options = on_loopback(token);
   options.handshakes = 16;
   const k8s::AgentListener listener(options);
-  const k8s::CallHomeDialer dialer(listener, "w", 60);
+  const k8s::ReverseDialer dialer(listener, "w", 60);
   std::vector<hypertune::detail::Descriptor> silent;
   for (int i = 0; i < 40; ++i) {
     silent.push_back(connected_to(listener.port()));
@@ -122,7 +122,7 @@ TEST_CASE("a connection that has not shown its token in time is closed") {
 TEST_CASE("a worker that breaks the protocol loses its connection") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 0);
+  const k8s::ReverseDialer dialer(listener, "w", 0);
   const auto request = upgrade(
       "/workers/w", "Authorization: Bearer " + token.reveal() + "\r\nSec-WebSocket-Protocol: v1.agent.hypertune\r\n");
   // Frames of a client, masked by zeros: it speaks before it is asked to; text; an unknown part; no part at all; not

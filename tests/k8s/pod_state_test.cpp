@@ -31,7 +31,7 @@ TEST_CASE("a pod that waits says what for") {
             R"("phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
          "message": "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."}])");
   CHECK(unschedulable.phase == PodState::Phase::waiting);
-  CHECK(unschedulable.hope == PodState::Hope::likely);
+  CHECK(unschedulable.prospect == PodState::Prospect::likely);
   CHECK(unschedulable.worker == "worker-3");
   CHECK(unschedulable.reason == "Unschedulable");
   CHECK(unschedulable.sentence == "waits for a node (0/2 nodes are available: 2 Insufficient cpu)");
@@ -55,16 +55,16 @@ TEST_CASE("a pod that waits says what for") {
   const auto pull =
       state("", R"("nodeName": "n1")", R"("phase": "Pending")" + container(R"("waiting": {"reason": "ImagePullBackOff",
                              "message": "Back-off pulling image \"nowhere/x:1\""})"));
-  CHECK(pull.hope == PodState::Hope::doubtful);
+  CHECK(pull.prospect == PodState::Prospect::unlikely);
   CHECK(pull.reason == "ImagePullBackOff");
   CHECK(pull.sentence == "waits for its image, which cannot be pulled (Back-off pulling image \"nowhere/x:1\")");
   const auto never = state("", R"("nodeName": "n1")",
                            R"("phase": "Pending")" + container(R"("waiting": {"reason": "InvalidImageName"})"));
-  CHECK(never.hope == PodState::Hope::none);
+  CHECK(never.prospect == PodState::Prospect::never);
   const auto secret = state("", R"("nodeName": "n1")",
                             R"("phase": "Pending")" + container(R"("waiting": {"reason": "CreateContainerConfigError",
                                "message": "secret \"x\" not found"})"));
-  CHECK(secret.hope == PodState::Hope::doubtful);
+  CHECK(secret.prospect == PodState::Prospect::unlikely);
   CHECK(secret.sentence == "cannot be started by its node (secret \"x\" not found)");
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("a pod that ended says how") {
   CHECK(ended(R"("exitCode": 137, "reason": "OOMKilled")").sentence == "ran out of memory (executor.memory)");
   const auto never = ended(R"("exitCode": 128, "reason": "StartError", "message": "exec: \"/x\": no such file")");
   CHECK(never.sentence == "cannot start (exec: \"/x\": no such file)");
-  CHECK(never.hope == PodState::Hope::none);
+  CHECK(never.prospect == PodState::Prospect::never);
   CHECK(ended(R"("exitCode": 3, "reason": "Error")").sentence == "ended with exit code 3");
   CHECK(ended(R"("exitCode": 137, "signal": 9, "reason": "Error")").sentence == "ended by signal 9");
   CHECK(ended(R"("exitCode": 0, "reason": "Completed")", "Succeeded").sentence == "has ended");

@@ -32,7 +32,7 @@ class Pods {
     auto& pod =
         pods_.emplace_back(std::vector<std::string>{HYPERTUNE_TEST_POD, "learn", "--hypertune-pod", "host slots=2"},
                            Pod::Variables{{"HYPERTUNE_POD_NAME", name}, {"HYPERTUNE_POD_TOKEN", token_.reveal()}});
-    pool_.add({.name = name, .dialer = k8s::CallHomeDialer(listener_, name, 10)});
+    pool_.add({.name = name, .dialer = k8s::ReverseDialer(listener_, name, 10)});
     pod.point_to(listener_.address("127.0.0.1")).start();
     return pod;
   }

@@ -53,8 +53,8 @@ Machine machine_of(const k8s::MachinePod& pod) {
                                                 : MachineState::pending;
   machine.address = pod.address;
   machine.waiting_reason = pod.sentence;
-  machine.may_fail = pod.doubtful;
-  machine.cannot_start = pod.hopeless;
+  machine.may_fail = pod.may_need_fix;
+  machine.cannot_start = pod.cannot_start;
   return machine;
 }
 

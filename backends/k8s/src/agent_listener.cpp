@@ -66,43 +66,43 @@ void AgentListener::State::close() {
   asio::post(io, [this] {
     ErrorCode ignored;
     acceptor.close(ignored);
-    for (auto& guest : guests) guest.line->cut("the driver is ending");
-    std::vector<std::shared_ptr<HomeCall>> calls;
+    for (auto& handshake : handshakes) handshake.channel->cut("the driver is ending");
+    std::vector<std::shared_ptr<WorkerConnection>> connections;
     {
       const std::lock_guard lock(mutex);
       for (const auto& [name, place] : places)
-        if (place->call) calls.push_back(place->call);
+        if (place->connection) connections.push_back(place->connection);
     }
-    for (const auto& call : calls) call->cut("the driver is ending");
+    for (const auto& connection : connections) connection->cut("the driver is ending");
     left.raise();
   });
 }
 
 // ---- Streams and the connections that carry them ----
 
-std::shared_ptr<Ticket> AgentListener::State::request(Place& place, StreamEnds ends) {
-  const auto ticket = std::make_shared<Ticket>();
+std::shared_ptr<PendingStream> AgentListener::State::request(Place& place, StreamEnds ends) {
+  const auto pending = std::make_shared<PendingStream>();
   if (place.waiting)
     refuse(std::exchange(place.waiting, nullptr), remote::FailureClass::transient, "a newer stream takes its place");
-  if (!place.call || place.carried) {
-    ticket->ends = std::move(ends);
-    place.waiting = ticket;
-    return ticket;
+  if (!place.connection || place.carried) {
+    pending->ends = std::move(ends);
+    place.waiting = pending;
+    return pending;
   }
-  ticket->taken = true;
-  place.carried = ticket;
+  pending->taken = true;
+  place.carried = pending;
   const auto given = std::make_shared<StreamEnds>(std::move(ends));
-  asio::post(io, [call = place.call, given] { call->carry(std::move(*given)); });
-  return ticket;
+  asio::post(io, [connection = place.connection, given] { connection->carry(std::move(*given)); });
+  return pending;
 }
 
-void AgentListener::State::refuse(const std::shared_ptr<Ticket>& ticket, remote::FailureClass failure,
+void AgentListener::State::refuse(const std::shared_ptr<PendingStream>& pending, remote::FailureClass failure,
                                   const std::string& why) {
-  ticket->over = true;
-  ticket->failure = failure;
-  ticket->why = why;
-  give_up(std::move(ticket->ends), why);
-  ticket->ends = {};
+  pending->over = true;
+  pending->failure = failure;
+  pending->why = why;
+  give_up(std::move(pending->ends), why);
+  pending->ends = {};
   changed.notify_all();
 }
 
@@ -112,56 +112,58 @@ void AgentListener::State::drop(Place& place) {
   if (const auto found = places.find(place.worker); found != places.end() && found->second == &place)
     places.erase(found);
   if (place.waiting) refuse(std::exchange(place.waiting, nullptr), remote::FailureClass::transient, "it is not wanted");
-  if (place.call)
-    asio::post(io, [call = std::move(place.call)] { call->close("the driver does not want this worker any more"); });
+  if (place.connection)
+    asio::post(io, [connection = std::move(place.connection)] {
+      connection->close("the driver does not want this worker any more");
+    });
 }
 
 // Ends a stream that its owner does not need any more.
-void AgentListener::State::end(Place& place, const std::shared_ptr<Ticket>& ticket, double grace) {
+void AgentListener::State::end(Place& place, const std::shared_ptr<PendingStream>& pending, double grace) {
   std::unique_lock lock(mutex);
-  if (place.waiting == ticket) {
+  if (place.waiting == pending) {
     refuse(std::exchange(place.waiting, nullptr), remote::FailureClass::transient, "it is not wanted any more");
     return;
   }
-  const auto is_over = [&] { return ticket->over || closed; };
+  const auto is_over = [&] { return pending->over || closed; };
   if (grace > 0 && changed.wait_for(lock, hypertune::detail::as_duration(grace), is_over)) return;
-  if (is_over() || place.carried != ticket || !place.call) return;
-  asio::post(io, [call = place.call] { call->cut("the driver has ended it"); });
+  if (is_over() || place.carried != pending || !place.connection) return;
+  asio::post(io, [connection = place.connection] { connection->cut("the driver has ended it"); });
   // The listener's thread closes its sockets soon. Wait for that: afterwards nobody may see the worker as occupied.
   changed.wait_for(lock, hypertune::detail::as_duration(10), is_over);
 }
 
-void AgentListener::State::welcome(const std::shared_ptr<CallLine>& line, const std::string& worker) {
-  std::shared_ptr<HomeCall> call, older;
-  std::shared_ptr<Ticket> ticket;
+void AgentListener::State::accept_worker(const std::shared_ptr<WorkerChannel>& channel, const std::string& worker) {
+  std::shared_ptr<WorkerConnection> connection, older;
+  std::shared_ptr<PendingStream> pending;
   std::function<void()> connected;
   {
     const std::lock_guard lock(mutex);
     const auto found = places.find(worker);
-    if (found == places.end() || closed) return line->close("the driver does not know this worker");
+    if (found == places.end() || closed) return channel->close("the driver does not know this worker");
     auto& place = *found->second;
-    call = std::make_shared<HomeCall>(line, [this](HomeCall& which) { ended(which); });
-    older = std::exchange(place.call, call);
+    connection = std::make_shared<WorkerConnection>(channel, [this](WorkerConnection& which) { ended(which); });
+    older = std::exchange(place.connection, connection);
     if (place.carried) place.carried->over = true;
     place.carried = std::exchange(place.waiting, nullptr);
-    ticket = place.carried;
-    if (ticket) ticket->taken = true;
+    pending = place.carried;
+    if (pending) pending->taken = true;
     connected = place.connected;
     changed.notify_all();
   }
   if (connected) connected();
   if (older) older->cut("a newer connection of the same worker takes its place");
-  call->start(options.ping, options.silence);
-  if (ticket) call->carry(std::move(ticket->ends));
+  connection->start(options.ping, options.silence);
+  if (pending) connection->carry(std::move(pending->ends));
 }
 
-void AgentListener::State::ended(HomeCall& call) {
+void AgentListener::State::ended(WorkerConnection& connection) {
   const std::lock_guard lock(mutex);
   for (const auto& [name, place] : places) {
-    if (place->call.get() != &call) continue;
+    if (place->connection.get() != &connection) continue;
     if (place->carried) place->carried->over = true;
     place->carried = nullptr;
-    place->call = nullptr;
+    place->connection = nullptr;
     break;
   }
   changed.notify_all();
@@ -192,13 +194,13 @@ DriverAddress AgentListener::address(std::string ip) const {
 bool AgentListener::connected(const std::string& worker) const {
   const std::lock_guard lock(state_->mutex);
   const auto found = state_->places.find(worker);
-  return found != state_->places.end() && found->second->call;
+  return found != state_->places.end() && found->second->connection;
 }
 
 std::size_t AgentListener::connections() const {
   const std::lock_guard lock(state_->mutex);
   std::size_t count = 0;
-  for (const auto& [name, place] : state_->places) count += place->call ? 1 : 0;
+  for (const auto& [name, place] : state_->places) count += place->connection ? 1 : 0;
   return count;
 }
 

@@ -86,7 +86,7 @@ asio::awaitable<Outcome> Engine::stream(const std::string& target, double second
   try {
     outcome.trouble = co_await exchange(*dialed.wire, bytes, reader, headed);
     outcome.kind = reader.headed() ? Outcome::Kind::answered : Outcome::Kind::lost;
-  } catch (const StreamLeft&) { outcome.kind = Outcome::Kind::answered; } catch (const Error& e) {
+  } catch (const StreamAbandoned&) { outcome.kind = Outcome::Kind::answered; } catch (const Error& e) {
     outcome.kind = Outcome::Kind::impossible;
     outcome.trouble = e.what();
   }

@@ -16,8 +16,8 @@ std::string new_submission() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-void bring_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
-                 const std::string& submission) {
+void copy_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
+                const std::string& submission) {
   shell.facts = remote::ask_facts(shell);
   // The files of an earlier submission may be there. Without `ready` the driver does not begin with a mixture.
   shell.must("make way for the files", R"sh(cd -- "$1" && rm -f ready)sh", {folder});
@@ -41,7 +41,7 @@ void bring_files(remote::HostShell& shell, const DriverFiles& files, bool progra
              {folder, submission});
 }
 
-Brought brought_to(const remote::HostShell& shell, const std::string& folder) {
+FilesState files_state(const remote::HostShell& shell, const std::string& folder) {
   // While files are being copied, something in the folder changes all the time.
   const auto said = shell
                         .must("look for the driver's files", R"sh(cd -- "$1" || exit 1
@@ -54,7 +54,9 @@ if [ -n "$(find . -path ./experiment -prune -o ! -name looking ! -name waiting -
 then echo underway; else echo nothing; fi)sh",
                               {folder})
                         .out;
-  return said.starts_with("all") ? Brought::all : said.starts_with("underway") ? Brought::underway : Brought::nothing;
+  return said.starts_with("all")        ? FilesState::all
+         : said.starts_with("underway") ? FilesState::underway
+                                        : FilesState::nothing;
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -13,12 +13,12 @@ namespace hypertune::inline v0::k8s {
 std::string new_submission();
 
 /// Copies the files to the folder, and then lets the driver of this submission begin. `program`: copy hypertune, too.
-void bring_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
-                 const std::string& submission);
+void copy_files(remote::HostShell& shell, const DriverFiles& files, bool program, const std::string& folder,
+                const std::string& submission);
 
-enum class Brought : std::uint8_t { all, underway, nothing };
+enum class FilesState : std::uint8_t { all, underway, nothing };
 /// Whether the driver in whose container this shell runs has its files. `underway`: they are being copied at the
 /// moment; to find that out takes ten seconds.
-Brought brought_to(const remote::HostShell& shell, const std::string& folder);
+FilesState files_state(const remote::HostShell& shell, const std::string& folder);
 
 }  // namespace hypertune::inline v0::k8s

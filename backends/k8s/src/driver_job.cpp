@@ -50,7 +50,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
   if (self.options.suspend) fail(Errc::usage, "a suspended job gets no files: submit it, and suspend it then");
   self.require_all(stop);
   if (const auto now = self.state(stop); !self.is_over(now.phase)) {
-    if (now.phase != Phase::running || self.brought_to_pod(now.pod, stop) != Brought::nothing)
+    if (now.phase != Phase::running || self.files_state_in_pod(now.pod, stop) != FilesState::nothing)
       fail(Errc::busy, "the job '{}' is under way in namespace '{}': follow it with attach, or end it with down",
            self.name, name_space());
     if (waits) waits("waits for files that nobody brings: another job takes its place");
@@ -88,7 +88,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
            "another submission of '{}' has begun at the same time, in namespace '{}': follow it with attach", self.name,
            name_space());
     auto shell = shell_of(self.client, state.pod, "driver", stop);
-    bring_files(shell, files, self.options.workers.program.empty(), self.folder(), submission);
+    copy_files(shell, files, self.options.workers.program.empty(), self.folder(), submission);
   } catch (const std::exception&) {
     // Nothing has begun. If something cannot be deleted here, it ends by itself: see driver_script().
     try {

@@ -95,11 +95,11 @@ struct DriverJob::Impl {
   }
   // Checks, before anything is made, that what the Job needs exists and is allowed.
   void require_all(const std::stop_token& stop);
-  Brought brought_to_pod(const std::string& pod, const std::stop_token& stop) {
+  FilesState files_state_in_pod(const std::string& pod, const std::stop_token& stop) {
     try {
-      return brought_to(shell_of(client, pod, "driver", stop), folder());
+      return files_state(shell_of(client, pod, "driver", stop), folder());
     } catch (const Error&) {  // it has just ended, or cannot be asked: leave it alone
-      return Brought::all;
+      return FilesState::all;
     }
   }
   DriverRecord record(const std::stop_token& stop);

@@ -55,7 +55,7 @@ class Task {
 };
 
 /// Thrown by a receiver of a streamed body that wants no more of it.
-struct StreamLeft {};
+struct StreamAbandoned {};
 
 /// The result of one attempt of a call.
 struct Attempt {

@@ -1,16 +1,16 @@
 // KubernetesExecutor: the part of the executor that is specific to pods.
 #include "agent_program.hpp"
 #include "checkpoint_volume.hpp"
-#include "home_dialer.hpp"
 #include "json_at.hpp"
 #include "options_access.hpp"
-#include "own_end.hpp"
 #include "own_pod.hpp"
 #include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
 #include "pod_manifest.hpp"
+#include "pod_termination_watch.hpp"
 #include "pod_token.hpp"
 #include "preflight.hpp"
+#include "reverse_pod_dialer.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/read_file.hpp>
@@ -65,9 +65,9 @@ std::string experiment_label_of(const Workload& workload) {
 }
 
 /// The pods of one experiment's workers.
-class KubernetesWatch {
+class PodManager {
  public:
-  KubernetesWatch(const KubernetesSetup& setup, const Workload& workload)
+  PodManager(const KubernetesSetup& setup, const Workload& workload)
       : setup_(setup),
         transfer_(transfer_of(setup.options)),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
@@ -81,7 +81,8 @@ class KubernetesWatch {
                 : "but this driver is no pod of the namespace, or its account may not look at pods: write exec");
     require_permissions(client_, permissions_for(direct, !setup.options.file_mounts.empty()), stop_.get_token());
     if (own_ && workload.handle_signals)
-      own_end_.emplace(client_, own_->name, [notices = notices_](const std::string& line) { notices->say(line); });
+      termination_watch_.emplace(client_, own_->name,
+                                 [notices = notices_](const std::string& line) { notices->say(line); });
     const auto label = experiment_label_of(workload);
     FleetPlan plan{.name = kubernetes_name(label), .experiment = label, .command = program_.container_command()};
     if (own_) plan.owner = own_->owner;
@@ -116,7 +117,7 @@ class KubernetesWatch {
   }
 
   Seconds look(remote::ElasticWorkers& workers) {
-    for (const auto& pod : fleet_->look(stop_.get_token())) {
+    for (const auto& pod : fleet_->reconcile(stop_.get_token())) {
       const auto accounts = workers.accounts();
       const bool serves = std::any_of(accounts.begin(), accounts.end(), [&](const auto& account) {
         return account.name == pod.worker && is_usable(account.state);
@@ -133,7 +134,7 @@ class KubernetesWatch {
     std::vector<remote::WaitingWorker> waiting;
     std::vector<std::string> without_room;
     for (const auto& worker : fleet_->waiting()) {
-      if (worker.hopeless)
+      if (worker.cannot_start)
         workers.refuse(worker.worker, worker.sentence);
       else
         workers.explain(worker.worker, worker.sentence);
@@ -180,7 +181,7 @@ class KubernetesWatch {
     const auto prepare = [program = program_, fleet = fleet_](const PodState& pod, const std::stop_token& stop) {
       return program.prepare(pod.name, fleet->container(), stop);
     };
-    if (listener_) return HomeDialer(fleet_, *listener_, worker, prepare, setup_.remote.timeouts.connect);
+    if (listener_) return ReversePodDialer(fleet_, *listener_, worker, prepare, setup_.remote.timeouts.connect);
     return PodDialer(fleet_, worker, prepare);
   }
 
@@ -220,9 +221,9 @@ class KubernetesWatch {
   std::stop_source stop_;
   Client client_;
   AgentProgram program_;
-  std::optional<OwnPod> own_ = {};              // set if this driver runs in a pod
-  std::optional<OwnEnd> own_end_ = {};          // watches for the termination of that pod
-  std::optional<AgentListener> listener_ = {};  // where workers connect to this driver
+  std::optional<OwnPod> own_ = {};                             // set if this driver runs in a pod
+  std::optional<PodTerminationWatch> termination_watch_ = {};  // watches for the termination of that pod
+  std::optional<AgentListener> listener_ = {};                 // where workers connect to this driver
   std::shared_ptr<PodFleet> fleet_;
   int most_ = 1;
   // Used only by the thread that calls look().
@@ -235,14 +236,14 @@ class KubernetesWatch {
 
 KubernetesExecutor::KubernetesExecutor(KubernetesSetup setup)
     : ElasticExecutor("kubernetes", [setup](const Workload& workload) {
-        const auto watch = std::make_shared<detail::KubernetesWatch>(setup, workload);
+        const auto pods = std::make_shared<detail::PodManager>(setup, workload);
         return remote::ElasticExperiment{
-            .plan = watch->plan(),
-            .hooks = {.look = [watch](remote::ElasticWorkers& workers) { return watch->look(workers); },
-                      .stop = [watch] { watch->stop(); },
-                      .ended = [watch](const std::string& worker) { watch->ended(worker); },
-                      .finish = [watch](bool unfinished) { watch->finish(unfinished); }},
-            .notices = watch->notices()};
+            .plan = pods->plan(),
+            .hooks = {.look = [pods](remote::ElasticWorkers& workers) { return pods->look(workers); },
+                      .stop = [pods] { pods->stop(); },
+                      .ended = [pods](const std::string& worker) { pods->ended(worker); },
+                      .finish = [pods](bool unfinished) { pods->finish(unfinished); }},
+            .notices = pods->notices()};
       }) {
   check_workers(setup.options);
   setup.remote.validate();

@@ -1,7 +1,7 @@
 // KeeperAgents: the agents of a pod: the keeper's own child, and those started by exec.
 #pragma once
 
-#include "call_line.hpp"
+#include "worker_channel.hpp"
 
 #include <hypertune/process/process_marks.hpp>
 #include <hypertune/process/subprocess.hpp>

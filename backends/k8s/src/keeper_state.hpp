@@ -1,8 +1,8 @@
 // PodKeeper: the first process of a worker's pod.
 #pragma once
 
+#include "driver_connection.hpp"
 #include "keeper_agents.hpp"
-#include "keeper_call.hpp"
 
 #include <hypertune/k8s/pod_keeper.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
@@ -24,13 +24,13 @@ class PodKeeper {
   int run();
 
  private:
-  bool calls_home() const { return !options_.token.empty(); }
+  bool connects_to_driver() const { return !options_.token.empty(); }
   void wait_for_signal();
-  void end_soon(int number);
+  void on_stop_signal(int number);
   void look();
   bool driver_is_there();
   asio::awaitable<void> keep_looking();
-  asio::awaitable<void> keep_calling();
+  asio::awaitable<void> keep_connecting();
   asio::awaitable<void> pause(double seconds, std::optional<DriverAddress> tried);
   std::optional<DriverAddress> find_driver(std::string& why) const;
   void say_trouble(const std::string& where, const std::string& why);
@@ -41,10 +41,10 @@ class PodKeeper {
   asio::signal_set signals_;
   KeeperAgents agents_;
   remote::detail::Wakeup looking_, pausing_;
-  std::shared_ptr<KeeperCall> call_;  // the current attempt or connection
-  bool calling_ = false;
-  int asked_ = 0;  // how often it was asked to end
-  double seen_;    // when a driver was last there
+  std::shared_ptr<DriverConnection> connection_;  // the current attempt or connection
+  bool connecting_ = false;
+  int stop_signals_ = 0;   // how often it was asked to end
+  double driver_seen_at_;  // when a driver was last there
   std::string trouble_;
   double trouble_told_ = -1e9;
   std::minstd_rand random_;

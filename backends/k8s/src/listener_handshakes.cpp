@@ -1,5 +1,5 @@
 // AgentListener: accepting connections and authenticating workers.
-#include "call_request.hpp"
+#include "connect_request.hpp"
 #include "listener_state.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
@@ -37,8 +37,8 @@ asio::awaitable<void> AgentListener::State::accept_all() {
       co_await again.wait(0.1);
       continue;
     }
-    auto line = std::make_shared<CallLine>(std::move(socket), tls);
-    asio::co_spawn(io, greet(std::move(line)), asio::detached);
+    auto channel = std::make_shared<WorkerChannel>(std::move(socket), tls);
+    asio::co_spawn(io, run_handshake(std::move(channel)), asio::detached);
   }
 }
 
@@ -46,64 +46,65 @@ asio::awaitable<void> AgentListener::State::accept_all() {
 // more than a worker needs; further connections wait in the kernel.
 asio::awaitable<void> AgentListener::State::make_room() {
   constexpr double patience = 1;
-  while (acceptor.is_open() && guests.size() >= options.handshakes) {
-    const double age = hypertune::detail::steady_seconds() - guests.front().since;
-    if (age >= patience) guests.front().line->cut("others wait");  // it removes itself from the list
+  while (acceptor.is_open() && handshakes.size() >= options.handshakes) {
+    const double age = hypertune::detail::steady_seconds() - handshakes.front().since;
+    if (age >= patience) handshakes.front().channel->cut("others wait");  // it removes itself from the list
     co_await left.wait(age >= patience ? 1e7 : patience - age);
   }
 }
 
-asio::awaitable<void> AgentListener::State::greet(std::shared_ptr<CallLine> line) {
-  const auto guest = guests.insert(guests.end(), Guest{line, hypertune::detail::steady_seconds()});
+asio::awaitable<void> AgentListener::State::run_handshake(std::shared_ptr<WorkerChannel> channel) {
+  const auto handshake = handshakes.insert(handshakes.end(), Handshake{channel, hypertune::detail::steady_seconds()});
   try {
-    co_await let_in(line);
-  } catch (const std::exception& e) { line->cut(e.what()); }
-  guests.erase(guest);
+    co_await authenticate(channel);
+  } catch (const std::exception& e) { channel->cut(e.what()); }
+  handshakes.erase(handshake);
   left.raise();
 }
 
-asio::awaitable<void> AgentListener::State::let_in(std::shared_ptr<CallLine> line) {
-  const CallLine::Deadline deadline(line, options.handshake, "it has not shown its token in time");
-  line->prepare();
+asio::awaitable<void> AgentListener::State::authenticate(std::shared_ptr<WorkerChannel> channel) {
+  const WorkerChannel::Deadline deadline(channel, options.handshake, "it has not shown its token in time");
+  channel->prepare();
   ErrorCode error;
-  auto& secured = line->stream().next_layer();
+  auto& secured = channel->stream().next_layer();
   co_await secured.async_handshake(asio::ssl::stream_base::server, asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return line->cut(error.message());
+  if (error) co_return channel->cut(error.message());
   beast::flat_buffer buffer(std::size_t{2} * longest_header);
   http::request_parser<http::empty_body> parser;
   parser.header_limit(longest_header);
   co_await http::async_read(secured, buffer, parser, asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return line->cut(error.message());
-  auto verdict = judge_call(parser.get(), options.token);
-  if (verdict.status == http::status::unauthorized) {
+  if (error) co_return channel->cut(error.message());
+  auto decision = check_connect_request(parser.get(), options.token);
+  if (decision.status == http::status::unauthorized) {
     ErrorCode unknown;
-    refused_token(line->socket().remote_endpoint(unknown).address().to_string());
+    refused_token(channel->socket().remote_endpoint(unknown).address().to_string());
   }
-  if (verdict.status == http::status::switching_protocols) {
+  if (decision.status == http::status::switching_protocols) {
     const std::lock_guard lock(mutex);
-    if (!places.contains(verdict.worker) || closed) {
-      verdict.status = http::status::not_found;
-      verdict.why = "the driver does not know this worker, or not yet";
+    if (!places.contains(decision.worker) || closed) {
+      decision.status = http::status::not_found;
+      decision.why = "the driver does not know this worker, or not yet";
     }
   }
-  if (verdict.status != http::status::switching_protocols) {
-    http::response<http::string_body> answer(verdict.status, 11);
+  if (decision.status != http::status::switching_protocols) {
+    http::response<http::string_body> answer(decision.status, 11);
     answer.set(http::field::content_type, "text/plain");
-    if (verdict.status == http::status::unauthorized) answer.set(http::field::www_authenticate, "Bearer");
+    if (decision.status == http::status::unauthorized) answer.set(http::field::www_authenticate, "Bearer");
     answer.keep_alive(false);
-    answer.body() = verdict.why;
+    answer.body() = decision.why;
     answer.prepare_payload();
     co_await http::async_write(secured, answer, asio::redirect_error(asio::use_awaitable, error));
-    co_return line->cut(verdict.why);
+    co_return channel->cut(decision.why);
   }
-  line->stream().set_option(beast::websocket::stream_base::decorator([](beast::websocket::response_type& answer) {
-    answer.set(http::field::sec_websocket_protocol, beast::string_view(call_protocol.data(), call_protocol.size()));
+  channel->stream().set_option(beast::websocket::stream_base::decorator([](beast::websocket::response_type& answer) {
+    answer.set(http::field::sec_websocket_protocol,
+               beast::string_view(worker_channel_protocol.data(), worker_channel_protocol.size()));
     answer.erase(http::field::server);
   }));
   const auto& request = parser.get();
-  co_await line->stream().async_accept(request, asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return line->cut(error.message());
-  welcome(line, verdict.worker);
+  co_await channel->stream().async_accept(request, asio::redirect_error(asio::use_awaitable, error));
+  if (error) co_return channel->cut(error.message());
+  accept_worker(channel, decision.worker);
 }
 
 }  // namespace hypertune::inline v0::k8s

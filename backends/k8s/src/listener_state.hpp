@@ -1,7 +1,7 @@
 // AgentListener's internal state: handshakes in progress, connected workers, and streams that wait for them.
 #pragma once
 
-#include "home_call.hpp"
+#include "worker_connection.hpp"
 
 #include <hypertune/k8s/agent_listener.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
@@ -23,7 +23,7 @@
 namespace hypertune::inline v0::k8s {
 
 /// A stream that was given out, or is about to be. It may still wait for its worker's connection.
-struct Ticket {
+struct PendingStream {
   StreamEnds ends;
   bool taken = false;  ///< a connection carries it
   bool over = false;   ///< no connection carries it any more, or ever will
@@ -32,7 +32,7 @@ struct Ticket {
 };
 
 /// What is known about a worker. Guarded by the listener's mutex.
-struct CallHomeDialer::Place {
+struct ReverseDialer::Place {
   Place(std::shared_ptr<AgentListener::State> listener, std::string worker, double patience,
         std::function<void()> connected);
   Place(const Place&) = delete;
@@ -50,15 +50,15 @@ struct CallHomeDialer::Place {
     std::string why;
   };
   std::optional<Refusal> refused;
-  std::shared_ptr<HomeCall> call;   // its connection
-  std::shared_ptr<Ticket> carried;  // what that connection carries
-  std::shared_ptr<Ticket> waiting;
+  std::shared_ptr<WorkerConnection> connection;  // its connection
+  std::shared_ptr<PendingStream> carried;        // what that connection carries
+  std::shared_ptr<PendingStream> waiting;
 };
 
 /// Destroyed by the holder of the last handle, never on the listener's own thread, where coroutines have a plain
 /// pointer.
 struct AgentListener::State {
-  using Place = CallHomeDialer::Place;
+  using Place = ReverseDialer::Place;
 
   explicit State(ListenerOptions options);
   State(const State&) = delete;
@@ -69,19 +69,19 @@ struct AgentListener::State {
 
   // ---- Called on any thread ----
   /// Call with the mutex held. A new stream for this worker, carried by its present connection if that is free.
-  std::shared_ptr<Ticket> request(Place& place, StreamEnds ends);
+  std::shared_ptr<PendingStream> request(Place& place, StreamEnds ends);
   /// Call with the mutex held. Ends a stream that no connection will carry.
-  void refuse(const std::shared_ptr<Ticket>& ticket, remote::FailureClass failure, const std::string& why);
+  void refuse(const std::shared_ptr<PendingStream>& pending, remote::FailureClass failure, const std::string& why);
   void drop(Place& place);
-  void end(Place& place, const std::shared_ptr<Ticket>& ticket, double grace);
+  void end(Place& place, const std::shared_ptr<PendingStream>& pending, double grace);
 
   // ---- Called on the listener's own thread ----
   asio::awaitable<void> accept_all();
   asio::awaitable<void> make_room();
-  asio::awaitable<void> greet(std::shared_ptr<CallLine> line);
-  asio::awaitable<void> let_in(std::shared_ptr<CallLine> line);
-  void welcome(const std::shared_ptr<CallLine>& line, const std::string& worker);
-  void ended(HomeCall& call);
+  asio::awaitable<void> run_handshake(std::shared_ptr<WorkerChannel> channel);
+  asio::awaitable<void> authenticate(std::shared_ptr<WorkerChannel> channel);
+  void accept_worker(const std::shared_ptr<WorkerChannel>& channel, const std::string& worker);
+  void ended(WorkerConnection& connection);
   void refused_token(const std::string& from);
 
   ListenerOptions options;
@@ -91,13 +91,13 @@ struct AgentListener::State {
   remote::detail::Wakeup left;  // a handshake has ended
   std::string fingerprint;
   std::uint16_t port = 0;
-  struct Guest {
-    std::shared_ptr<CallLine> line;
+  struct Handshake {
+    std::shared_ptr<WorkerChannel> channel;
     double since;
   };
-  std::list<Guest> guests;  // connections in their handshakes, the oldest first
-  double told = -1e9;       // when wrong tokens were last reported
-  int wrong_tokens = 0;     // since then
+  std::list<Handshake> handshakes;  // connections in their handshakes, the oldest first
+  double told = -1e9;               // when wrong tokens were last reported
+  int wrong_tokens = 0;             // since then
 
   std::mutex mutex;
   std::condition_variable_any changed;

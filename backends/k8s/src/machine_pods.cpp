@@ -95,8 +95,8 @@ std::optional<MachinePod> machine_of(const json::object& pod) {
     return std::nullopt;
   else if (state.phase == PodState::Phase::running)
     machine.phase = Phase::running;
-  machine.hopeless = state.hope == PodState::Hope::none;
-  machine.doubtful = machine.hopeless || state.hope == PodState::Hope::doubtful;
+  machine.cannot_start = state.prospect == PodState::Prospect::never;
+  machine.may_need_fix = machine.cannot_start || state.prospect == PodState::Prospect::unlikely;
   return machine;
 }
 
@@ -169,14 +169,14 @@ struct MachinePods::State {
                      fmt::format("the pod '{}' {}", name, state.sentence));
     return own;
   }
-  std::string manifest(const MachinePodWish& wish, const std::string& name) const {
-    const auto& has = wish.resources;
+  std::string manifest(const MachinePodSpec& pod_spec, const std::string& name) const {
+    const auto& has = pod_spec.resources;
     KubernetesOptions pod{.cpus = has.cpus,
                           .memory = has.memory,
                           .gpus = static_cast<int>(std::ceil(has.gpus)),
-                          .spot = wish.spot,
-                          .pod = wish.node_config};
-    if (wish.head) pod.service_account = options.service_account;
+                          .spot = pod_spec.spot,
+                          .pod = pod_spec.node_config};
+    if (pod_spec.head) pod.service_account = options.service_account;
     // The script keeps the pod running until it is deleted, whether or not a driver is there.
     constexpr const char* ten_years = "315360000";
     auto object = pod_manifest(pod, {.name = name,
@@ -184,21 +184,21 @@ struct MachinePods::State {
                                      .worker = {},
                                      .command = {"sh", "-c", std::string(hold_script()), "hypertune-pod",
                                                  std::string(agents_folder), ten_years},
-                                     .title = wish.title});
+                                     .title = pod_spec.title});
     auto& labels = object["metadata"].at("labels").get_object();
     labels.erase(experiment_label);
     labels.erase(worker_label);
     labels[cluster_label] = json::string(options.cluster);
-    labels[token_label] = json::string(wish.token);
-    labels[type_label] = json::string(wish.node_type);
-    labels[machine_label] = wish.head ? "head" : "worker";
-    labels[market_label] = wish.spot == KubernetesOptions::Spot::any ? "on-demand" : "spot";
+    labels[token_label] = json::string(pod_spec.token);
+    labels[type_label] = json::string(pod_spec.node_type);
+    labels[machine_label] = pod_spec.head ? "head" : "worker";
+    labels[market_label] = pod_spec.spot == KubernetesOptions::Spot::any ? "on-demand" : "spot";
     const auto own = container_in(object);
     auto& metadata = object["metadata"].get_object();
     if (!metadata.contains("annotations")) metadata["annotations"] = json::object();
     metadata["annotations"].get_object()["kubectl.kubernetes.io/default-container"] = json::string(own);
     auto& spec = object["spec"].get_object();
-    const auto given = json::parse(wish.node_config, {}, {.max_depth = 64});
+    const auto given = json::parse(pod_spec.node_config, {}, {.max_depth = 64});
     if (names_account(object) && !(given.at("spec").get_object().contains("automountServiceAccountToken")))
       spec["automountServiceAccountToken"] = true;
     for (auto& container : spec["containers"].get_array())
@@ -223,21 +223,21 @@ std::vector<MachinePod> MachinePods::list(const std::stop_token& stop) const {
   return machines;
 }
 
-MachinePod MachinePods::create(const MachinePodWish& wish, const std::stop_token& stop) const {
+MachinePod MachinePods::create(const MachinePodSpec& pod_spec, const std::stop_token& stop) const {
   auto& self = *state_;
   {
     const std::lock_guard lock(self.mutex);
     if (!self.allowed) require_permissions(self.client, needed(), stop);
     self.allowed = true;
   }
-  const std::string_view token = wish.token;
-  const auto name = fmt::format("{}-{}-{}", kubernetes_name(self.options.cluster, 24), wish.head ? "head" : "worker",
-                                token.substr(token.starts_with("ht-") ? 3 : 0));
+  const std::string_view token = pod_spec.token;
+  const auto name = fmt::format("{}-{}-{}", kubernetes_name(self.options.cluster, 24),
+                                pod_spec.head ? "head" : "worker", token.substr(token.starts_with("ht-") ? 3 : 0));
   // Fields that this program does not know may be valid in a newer Kubernetes; the API server checks them.
   const auto answer = self.call({.method = Method::post,
                                  .path = self.path(),
                                  .query = {{"fieldValidation", "Strict"}},
-                                 .body = self.manifest(wish, name),
+                                 .body = self.manifest(pod_spec, name),
                                  .named = true},
                                 stop);
   std::optional<json::object> made;

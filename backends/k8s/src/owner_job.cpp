@@ -72,7 +72,7 @@ void OwnerJob::make(const std::stop_token& stop) {
       due_ = answer.existed ? made_at_ : made_at_ + lasts / 4;
       // A new Job that is suspended from the start was suspended by an admission controller of the cluster, because of
       // pods that this Job does not have.
-      heeds_ = answer.existed || !is_suspended(found);
+      follows_suspension_ = answer.existed || !is_suspended(found);
       take(found, made_at_);
       owner_ = Owner{.api_version = "batch/v1", .kind = "Job", .name = name_, .uid = text_at(found, "/metadata/uid")};
       return;
@@ -86,7 +86,7 @@ void OwnerJob::make(const std::stop_token& stop) {
 bool OwnerJob::take(const json::value& job, Seconds now) {
   if (is_over(job)) return false;
   look_at_ = now + looks_every;
-  const bool was = std::exchange(suspended_, heeds_ && is_suspended(job));
+  const bool was = std::exchange(suspended_, follows_suspension_ && is_suspended(job));
   if (!was || suspended_) return true;
   // Its deadline counts anew from when it is resumed, which is noticed at most looks_every seconds later.
   made_at_ = due_ = now;

@@ -51,7 +51,7 @@ class OwnerJob {
   Seconds due_ = 0;
   Seconds look_at_ = 0;
   bool suspended_ = false;
-  bool heeds_ = true;  // whether a suspension of it counts
+  bool follows_suspension_ = true;  // whether a suspension of it counts
 };
 
 }  // namespace hypertune::inline v0::k8s

@@ -26,7 +26,7 @@ DialError dial_error(const ApiError& error, const std::string& pod, PodFleet& fl
   if (stop.stop_requested()) return DialError(FailureClass::transient, "it is not needed any more");
   // Without an answer the API server was not reached. Otherwise the pod is gone, or its node does not answer.
   if (error.status() != 0)
-    if (auto end = fleet.own_end(pod, stop)) return *std::move(end);
+    if (auto end = fleet.find_end_error(pod, stop)) return *std::move(end);
   const bool denied = error.status() == 401 || error.status() == 403;
   if (error.status() != 0 && error.status() != 429 && !denied) fleet.discard(pod, error.code() == Errc::io);
   return DialError(denied ? FailureClass::permanent : FailureClass::transient,
@@ -86,7 +86,7 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     if (const auto said = said_at_start(stream); said.starts_with(detail::not_run)) {
       // The node knows that the container has ended, and updates the pod's status a second or two later.
       const Seconds moment = is_ended_container(said) ? 5 : 1;
-      if (auto end = state.fleet->own_end(pod.name, stop, moment)) throw *std::move(end);
+      if (auto end = state.fleet->find_end_error(pod.name, stop, moment)) throw *std::move(end);
     }
     // A stream that ended may have been closed by the API server, with the pod still running. But if the stream went
     // silent and was given up, the pod's node does not answer, and Kubernetes may notice that much later.

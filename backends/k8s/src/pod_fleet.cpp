@@ -61,18 +61,18 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
   watch_ =
       client_.watch({.path = pods_path(),
                      .label_selector = fmt::format("{}={},{}=worker", experiment_label, plan_.experiment, role_label)},
-                    [this](const WatchEvent& event) { happened(event); });
+                    [this](const WatchEvent& event) { on_pod_event(event); });
   // A node reports a container's start at once by an event, but in the pod's status up to a second later.
   if (plan_.driver.empty())
-    begins_ = client_.watch(
+    started_events_ = client_.watch(
         {.path = api_path({"api", "v1", "namespaces", client_.name_space(), "events"}),
          .field_selector = fmt::format("reason=Started,involvedObject.fieldPath=spec.containers{{{}}}", container_)},
-        [this](const WatchEvent& event) { begun(event); });
+        [this](const WatchEvent& event) { on_started_event(event); });
 }
 
 std::string PodFleet::pods_path() const { return api_path({"api", "v1", "namespaces", client_.name_space(), "pods"}); }
 
-void PodFleet::happened(const WatchEvent& event) {
+void PodFleet::on_pod_event(const WatchEvent& event) {
   using Kind = WatchEvent::Kind;
   const std::lock_guard lock(mutex_);
   switch (event.kind) {
@@ -80,12 +80,12 @@ void PodFleet::happened(const WatchEvent& event) {
     case Kind::modified: {
       auto state = pod_state(*event.object, container_);
       const auto name = state.name;
-      if (!ledger_.see(std::move(state), steady_seconds())) return;
+      if (!pods_.see(std::move(state), steady_seconds())) return;
       const auto* labels = object_in(event.object->at("metadata"), "labels");
-      if (labels == nullptr || text_in(*labels, template_label) != template_) ledger_.discard(name);
+      if (labels == nullptr || text_in(*labels, template_label) != template_) pods_.discard(name);
       break;
     }
-    case Kind::deleted: ledger_.forget(pod_state(*event.object, container_).name); break;
+    case Kind::deleted: pods_.forget(pod_state(*event.object, container_).name); break;
     case Kind::synced:
       synced_ = true;
       trouble_.clear();
@@ -96,10 +96,10 @@ void PodFleet::happened(const WatchEvent& event) {
   changed_.notify_all();
 }
 
-void PodFleet::begun(const WatchEvent& event) {
+void PodFleet::on_started_event(const WatchEvent& event) {
   if (event.kind == WatchEvent::Kind::trouble && event.status == 403) {
     const std::lock_guard lock(mutex_);
-    blind_ = true;  // rely on the pod's status instead
+    cannot_watch_events_ = true;  // rely on the pod's status instead
   }
   if (event.object == nullptr || event.kind == WatchEvent::Kind::deleted) return;
   if (const auto* about = object_in(*event.object, "involvedObject")) started(std::string(text_in(*about, "name")));
@@ -107,7 +107,7 @@ void PodFleet::begun(const WatchEvent& event) {
 
 void PodFleet::started(const std::string& pod) {
   const std::lock_guard lock(mutex_);
-  if (!ledger_.start(pod)) return;
+  if (!pods_.start(pod)) return;
   ++changes_;
   changed_.notify_all();
 }
@@ -128,14 +128,14 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
     }
   } const entry{*this, worker};
   std::unique_lock lock(mutex_);
-  ledger_.want(worker);
-  const auto say = [&](std::string word, std::string sentence, bool hopeless = false) {
-    waiting_[worker] = {worker, std::move(word), std::move(sentence), hopeless};
+  pods_.want(worker);
+  const auto say = [&](std::string word, std::string sentence, bool cannot_start = false) {
+    waiting_[worker] = {worker, std::move(word), std::move(sentence), cannot_start};
   };
   std::string made;  // a pod made here that the watch has not reported yet
   Seconds since_made = steady_seconds();
   for (;;) {
-    if (stop.stop_requested() || !ledger_.wants(worker))
+    if (stop.stop_requested() || !pods_.wants(worker))
       throw DialError(FailureClass::transient, "it is not needed any more");
     if (!synced_) {
       if (trouble_.empty())
@@ -151,8 +151,8 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
       pause(lock, stop, 5);
       continue;
     }
-    const auto* state = ledger_.usable_of(worker);
-    const auto* end_of_it = state == nullptr && !made.empty() ? ledger_.find_or_last(made) : nullptr;
+    const auto* state = pods_.usable_of(worker);
+    const auto* end_of_it = state == nullptr && !made.empty() ? pods_.find_or_last(made) : nullptr;
     if (state == nullptr && !made.empty() && end_of_it == nullptr) {
       pause(lock, stop, 1);
       continue;
@@ -178,31 +178,31 @@ PodState PodFleet::acquire(const std::string& worker, const std::stop_token& sto
     // avoided now does not matter: the pod keeps the exclusions that it was made with.
     constexpr Seconds picky_for = 5;
     if (state->reason == "Unschedulable" && state->avoids && steady_seconds() - since_made > picky_for) {
-      ledger_.forgive();
-      ledger_.discard(std::exchange(made, {}));
+      pods_.clear_avoided();
+      pods_.discard(std::exchange(made, {}));
       continue;
     }
     constexpr Seconds doubted_for = 60;
-    const auto since = ledger_.doubtful_since(made);
+    const auto since = pods_.unlikely_since(made);
     say(state->reason, state->sentence, since && steady_seconds() - *since > doubted_for);
     pause(lock, stop, 5);
   }
 }
 
 DialError PodFleet::end_error(const PodState& end, const std::stop_token& stop) {
-  const bool taken = !end.own_end && (end.disrupted || end.leaving);
-  const auto failure = end.hope == PodState::Hope::none ? FailureClass::permanent
-                       : taken                          ? FailureClass::transient
-                                                        : FailureClass::unknown;
-  const auto words = taken ? std::string() : last_words(end.name, stop);
-  return DialError(failure, fmt::format("its pod {} {}{}", end.name, end.sentence, words));
+  const bool taken = !end.ended_by_itself && (end.disrupted || end.leaving);
+  const auto failure = end.prospect == PodState::Prospect::never ? FailureClass::permanent
+                       : taken                                   ? FailureClass::transient
+                                                                 : FailureClass::unknown;
+  const auto tail = taken ? std::string() : log_tail(end.name, stop);
+  return DialError(failure, fmt::format("its pod {} {}{}", end.name, end.sentence, tail));
 }
 
-std::optional<DialError> PodFleet::own_end(const std::string& pod, const std::stop_token& stop, Seconds moment) {
+std::optional<DialError> PodFleet::find_end_error(const std::string& pod, const std::stop_token& stop, Seconds moment) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, std::chrono::duration<Seconds>(moment),
-                    [&] { return ledger_.own_end_of(pod) != nullptr; });
-  const auto* end = ledger_.own_end_of(pod);
+                    [&] { return pods_.find_ended_by_itself(pod) != nullptr; });
+  const auto* end = pods_.find_ended_by_itself(pod);
   if (end == nullptr) return std::nullopt;
   const auto state = *end;
   lock.unlock();
@@ -210,13 +210,13 @@ std::optional<DialError> PodFleet::own_end(const std::string& pod, const std::st
 }
 
 // Cached, because a pod that has ended is deleted soon, and its log with it.
-std::string PodFleet::last_words(const std::string& pod, const std::stop_token& stop) {
-  const std::lock_guard lock(words_mutex_);
-  if (const auto known = words_.find(pod); known != words_.end()) return known->second;
+std::string PodFleet::log_tail(const std::string& pod, const std::stop_token& stop) {
+  const std::lock_guard lock(log_tails_mutex_);
+  if (const auto known = log_tails_.find(pod); known != log_tails_.end()) return known->second;
   const auto said = end_of_log(client_, pod, container_, stop);
   constexpr std::size_t most = 1000;
-  if (words_.size() >= most) words_.clear();
-  return words_[pod] = said.empty() ? "" : log_ends_with + said;
+  if (log_tails_.size() >= most) log_tails_.clear();
+  return log_tails_[pod] = said.empty() ? "" : log_ends_with + said;
 }
 
 std::string PodFleet::make_pod(const std::string& worker, const std::stop_token& stop) {
@@ -232,9 +232,9 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
       pod.owner = owner(stop);
       {
         const std::lock_guard lock(mutex_);
-        if (!ledger_.wants(worker)) throw DialError(FailureClass::transient, "it is not needed any more");
+        if (!pods_.wants(worker)) throw DialError(FailureClass::transient, "it is not needed any more");
         if (!suspended_.empty()) throw DialError(FailureClass::transient, "its owner is suspended");
-        pod.avoid_nodes = ledger_.avoided(steady_seconds());
+        pod.avoid_nodes = pods_.avoided(steady_seconds());
       }
       auto manifest = pod_manifest(options_, pod);
       manifest["metadata"].get_object()["labels"].get_object()[template_label] = boost::json::string(template_);
@@ -260,17 +260,17 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
 void PodFleet::discard(const std::string& pod, bool node_in_doubt) {
   const std::lock_guard lock(mutex_);
   if (node_in_doubt)
-    ledger_.doubt(pod, steady_seconds());
+    pods_.discard_and_avoid_node(pod, steady_seconds());
   else
-    ledger_.discard(pod);
+    pods_.discard(pod);
   ++changes_;
   changed_.notify_all();
 }
 
 void PodFleet::release(const std::string& worker) {
   const std::lock_guard lock(mutex_);
-  ledger_.release(worker);
-  if (!options_.reuse) ledger_.discard_all_of(worker);
+  pods_.release(worker);
+  if (!options_.reuse) pods_.discard_all_of(worker);
   ++changes_;
   changed_.notify_all();  // ends an acquire() that waits for a pod of this worker
 }
@@ -294,11 +294,11 @@ void PodFleet::remove_pod(const std::string& pod, const std::stop_token& stop) {
                   .deadline = 10},
                  stop);
     const std::lock_guard lock(mutex_);
-    ledger_.deleted(pod);
+    pods_.deleted(pod);
   } catch (const ApiError& error) {
     if (!error.not_found()) throw;
     const std::lock_guard lock(mutex_);
-    ledger_.forget(pod);
+    pods_.forget(pod);
   }
 }
 
@@ -318,24 +318,24 @@ void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) 
   }
 }
 
-std::vector<PodState> PodFleet::look(const std::stop_token& stop) {
-  std::vector<std::string> extra, astray, ended;
+std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
+  std::vector<std::string> extra, misdirected, ended;
   std::vector<PodState> leaving;
-  bool blind = false, some = false;
+  bool cannot_watch_events = false, some = false;
   {
     const std::lock_guard lock(mutex_);
-    some = !ledger_.all().empty();
-    blind = std::exchange(blind_, false);
-    if (synced_) extra = suspended_.empty() ? ledger_.superfluous() : ledger_.staying();
-    if (!plan_.driver.empty()) astray = ledger_.astray(plan_.driver);
-    leaving = ledger_.newly_leaving();
+    some = !pods_.all().empty();
+    cannot_watch_events = std::exchange(cannot_watch_events_, false);
+    if (synced_) extra = suspended_.empty() ? pods_.superfluous() : pods_.remaining();
+    if (!plan_.driver.empty()) misdirected = pods_.with_other_driver(plan_.driver);
+    leaving = pods_.newly_leaving();
     std::copy_if(extra.begin(), extra.end(), std::back_inserter(ended),
-                 [&](const auto& pod) { return ledger_.own_end_of(pod) != nullptr; });
+                 [&](const auto& pod) { return pods_.find_ended_by_itself(pod) != nullptr; });
   }
-  if (blind) begins_.end();
+  if (cannot_watch_events) started_events_.end();
   try {
-    for (const auto& pod : astray) show_driver(pod, stop);
-    for (const auto& pod : ended) last_words(pod, stop);
+    for (const auto& pod : misdirected) show_driver(pod, stop);
+    for (const auto& pod : ended) log_tail(pod, stop);
     for (const auto& pod : extra) remove_pod(pod, stop);
     keep_owner(stop);
     if (some) owner(stop);     // also owns pods taken over from a killed driver
@@ -348,7 +348,7 @@ void PodFleet::finish() {
   std::vector<std::string> left;
   {
     const std::lock_guard lock(mutex_);
-    left = ledger_.all();
+    left = pods_.all();
   }
   std::string trouble;
   // Delete the pods before their owner: then garbage collection makes no calls for them. It deletes pods that are left,

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "owner_job.hpp"
-#include "pod_ledger.hpp"
 #include "pod_manifest.hpp"
+#include "pod_table.hpp"
 
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/k8s/client.hpp>
@@ -48,9 +48,10 @@ class PodFleet {
   PodState acquire(const std::string& worker, const std::stop_token& stop,
                    const std::function<void(const std::string& pod)>& chosen = {});
   /// The error of a pod that has ended by itself, if that becomes known within `moment` seconds after a call failed.
-  std::optional<remote::DialError> own_end(const std::string& pod, const std::stop_token& stop, Seconds moment = 1);
+  std::optional<remote::DialError> find_end_error(const std::string& pod, const std::stop_token& stop,
+                                                  Seconds moment = 1);
   /// The end of its log, for messages: empty, or with log_ends_with before it.
-  std::string last_words(const std::string& pod, const std::stop_token& stop);
+  std::string log_tail(const std::string& pod, const std::stop_token& stop);
   /// Do not run anything in this pod again. `node_in_doubt`: nor in new pods on its node, for a while.
   void discard(const std::string& pod, bool node_in_doubt);
   /// To be called when its connection shows that the pod runs, which is before its node reports it.
@@ -61,7 +62,7 @@ class PodFleet {
   /// A worker that waits in acquire().
   struct Waiting {
     std::string worker, word, sentence;
-    bool hopeless = false;  ///< waiting does not help
+    bool cannot_start = false;  ///< waiting does not help
   };
   /// The workers that wait in acquire(), and for what.
   std::vector<Waiting> waiting() const;
@@ -69,13 +70,13 @@ class PodFleet {
   std::string trouble() const;
   /// Deletes useless pods (all of them while the owner is suspended), and keeps the owner alive. May block. Returns the
   /// pods in use that are being taken away, or have been; each is returned once.
-  std::vector<PodState> look(const std::stop_token& stop);
+  std::vector<PodState> reconcile(const std::stop_token& stop);
   /// Deletes everything. Takes a limited time.
   void finish();
 
  private:
-  void happened(const WatchEvent& event);
-  void begun(const WatchEvent& event);
+  void on_pod_event(const WatchEvent& event);
+  void on_started_event(const WatchEvent& event);
   std::string make_pod(const std::string& worker, const std::stop_token& stop);
   void show_driver(const std::string& pod, const std::stop_token& stop);
   void remove_pod(const std::string& pod, const std::stop_token& stop);
@@ -83,7 +84,7 @@ class PodFleet {
   std::optional<Owner> owner(const std::stop_token& stop);
   remote::DialError end_error(const PodState& end, const std::stop_token& stop);
   void keep_owner(const std::stop_token& stop);
-  void heed_owner();
+  void apply_suspension();
   void pause(std::unique_lock<std::mutex>& lock, const std::stop_token& stop, Seconds seconds) const;
 
   Client client_;
@@ -94,19 +95,19 @@ class PodFleet {
   std::mutex owner_mutex_;  // held during calls about the owner
   std::optional<OwnerJob> owner_job_;
   bool without_owner_ = false;
-  std::mutex words_mutex_;  // held while a log is read
-  std::map<std::string, std::string> words_;
+  std::mutex log_tails_mutex_;  // held while a log is read
+  std::map<std::string, std::string> log_tails_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable_any changed_;
   std::uint64_t changes_ = 0;
-  PodLedger ledger_;
+  PodTable pods_;
   bool synced_ = false;
   std::string trouble_;
   std::string suspended_;                   // the suspended owner's name; if set, there must be no pods
   std::map<std::string, Waiting> waiting_;  // of those in acquire(), by worker
-  bool blind_ = false;                      // the account may not watch events
-  Watch begins_;
+  bool cannot_watch_events_ = false;        // the account may not watch events
+  Watch started_events_;
   Watch watch_;  // last, so that it ends first
 };
 

@@ -21,7 +21,7 @@ std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
                          options_.image.empty() ? "none" : options_.image);
     // Repeated calls use the existing one.
     if (!owner_job_->owner()) owner_job_->make(stop);
-    heed_owner();
+    apply_suspension();
     return owner_job_->owner();
   } catch (const ApiError& error) {
     if (!error.forbidden()) throw;
@@ -38,11 +38,11 @@ std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
 void PodFleet::keep_owner(const std::stop_token& stop) {
   const std::lock_guard lock(owner_mutex_);
   if (owner_job_ && owner_job_->owner() && !owner_job_->keep(steady_seconds(), stop)) owner_job_.reset();
-  heed_owner();
+  apply_suspension();
 }
 
 // A user who suspends the owner wants the resources of the workers for a while. Call with owner_mutex_ held.
-void PodFleet::heed_owner() {
+void PodFleet::apply_suspension() {
   const std::string now = owner_job_ && owner_job_->suspended() ? owner_job_->name() : "";
   std::string before;
   {

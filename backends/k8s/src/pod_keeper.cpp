@@ -1,5 +1,5 @@
 // PodKeeper: the first process of a worker's pod.
-#include "call_request.hpp"
+#include "connect_request.hpp"
 #include "keeper_state.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
@@ -35,13 +35,13 @@ PodKeeper::PodKeeper(KeeperOptions options)
       agents_(io_, options_.agents, [this] { look(); }),
       looking_(io_.get_executor()),
       pausing_(io_.get_executor()),
-      seen_(hypertune::detail::steady_seconds()),
+      driver_seen_at_(hypertune::detail::steady_seconds()),
       random_(std::random_device{}()) {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // it is not pid 1 if the pod's containers share a process namespace
   std::error_code error;
   std::filesystem::create_directories(options_.agents, error);
-  if (error && !calls_home())
+  if (error && !connects_to_driver())
     fail(Errc::io, "cannot make '{}', in which agents leave their numbers: {}", options_.agents.string(),
          error.message());
 }
@@ -49,9 +49,9 @@ PodKeeper::PodKeeper(KeeperOptions options)
 int PodKeeper::run() {
   wait_for_signal();
   asio::co_spawn(io_, keep_looking(), asio::detached);
-  if (calls_home()) {
-    calling_ = true;
-    asio::co_spawn(io_, keep_calling(), asio::detached);
+  if (connects_to_driver()) {
+    connecting_ = true;
+    asio::co_spawn(io_, keep_connecting(), asio::detached);
   }
   io_.run();
   return 0;
@@ -63,17 +63,17 @@ void PodKeeper::wait_for_signal() {
     if (number == SIGCHLD)
       agents_.reap();
     else
-      end_soon(number);
+      on_stop_signal(number);
     wait_for_signal();
   });
 }
 
 // Agents give their trials time to save a checkpoint, and exit; the kubelet kills what takes too long.
-void PodKeeper::end_soon(int number) {
-  agents_.signal(++asked_ == 1 ? SIGTERM : SIGKILL);
-  if (asked_ == 1) {
+void PodKeeper::on_stop_signal(int number) {
+  agents_.signal(++stop_signals_ == 1 ? SIGTERM : SIGKILL);
+  if (stop_signals_ == 1) {
     hypertune::detail::say(fmt::format("hypertune: the pod is to end (signal {}): its agents are told", number));
-    if (call_ && !agents_.child_runs()) call_->close("its pod is to end");
+    if (connection_ && !agents_.child_runs()) connection_->close("its pod is to end");
     pausing_.raise();
   }
   look();
@@ -81,7 +81,7 @@ void PodKeeper::end_soon(int number) {
 
 // Wakes the coroutines that check for changes.
 void PodKeeper::look() {
-  if (call_) call_->look();
+  if (connection_) connection_->look();
   looking_.raise();
 }
 
@@ -89,25 +89,25 @@ bool PodKeeper::driver_is_there() {
   std::error_code error;
   const bool told = std::filesystem::remove(options_.agents / "alive", error);
   const bool agents = agents_.any();
-  return told || agents || (call_ && call_->stands());
+  return told || agents || (connection_ && connection_->is_connected());
 }
 
 asio::awaitable<void> PodKeeper::keep_looking() {
   const double interval = std::clamp(options_.orphan_timeout / 10, 0.05, 2.0);
   for (;;) {
     agents_.reap();
-    if (driver_is_there()) seen_ = hypertune::detail::steady_seconds();
-    if (asked_ > 0 && !calling_ && !agents_.any()) break;
-    if (asked_ == 0 && hypertune::detail::steady_seconds() - seen_ > options_.orphan_timeout) {
+    if (driver_is_there()) driver_seen_at_ = hypertune::detail::steady_seconds();
+    if (stop_signals_ > 0 && !connecting_ && !agents_.any()) break;
+    if (stop_signals_ == 0 && hypertune::detail::steady_seconds() - driver_seen_at_ > options_.orphan_timeout) {
       hypertune::detail::say(fmt::format("hypertune: no driver has been here for {:g} s, so that this pod ends{}{}",
                                          options_.orphan_timeout,
                                          trouble_.empty() ? "" : "; the last attempt to reach it: ", trouble_));
       break;
     }
-    if (call_ && call_->stands()) {  // the driver may have been restarted elsewhere
+    if (connection_ && connection_->is_connected()) {  // the driver may have been restarted elsewhere
       std::string ignored;
       const auto driver = find_driver(ignored);
-      if (driver && *driver != call_->driver()) call_->close("the driver is elsewhere now");
+      if (driver && *driver != connection_->driver()) connection_->close("the driver is elsewhere now");
     }
     co_await looking_.wait(interval);
   }
@@ -142,20 +142,20 @@ void PodKeeper::say_trouble(const std::string& where, const std::string& why) {
   hypertune::detail::say("hypertune: no connection to the driver: " + text);
 }
 
-asio::awaitable<void> PodKeeper::keep_calling() {
+asio::awaitable<void> PodKeeper::keep_connecting() {
   double delay = options_.first_delay;
-  while (asked_ == 0) {
+  while (stop_signals_ == 0) {
     std::string why;
     const auto driver = find_driver(why);
-    bool stood = false;
+    bool was_connected = false;
     if (driver) {
-      call_ = std::make_shared<KeeperCall>(io_, options_, agents_, *driver);
-      stood = co_await call_->run();
-      const auto call = std::exchange(call_, nullptr);
-      why = call->why();
+      connection_ = std::make_shared<DriverConnection>(io_, options_, agents_, *driver);
+      was_connected = co_await connection_->run();
+      const auto connection = std::exchange(connection_, nullptr);
+      why = connection->why();
     }
-    if (asked_ > 0) break;
-    if (stood) {
+    if (stop_signals_ > 0) break;
+    if (was_connected) {
       hypertune::detail::say("hypertune: the connection to the driver has ended: " + why);
       delay = options_.first_delay;
       trouble_.clear();
@@ -167,7 +167,7 @@ asio::awaitable<void> PodKeeper::keep_calling() {
     constexpr double growth = 1.6;
     delay = std::min(options_.max_delay, delay * growth);
   }
-  calling_ = false;
+  connecting_ = false;
   look();
 }
 
@@ -175,7 +175,7 @@ asio::awaitable<void> PodKeeper::keep_calling() {
 asio::awaitable<void> PodKeeper::pause(double seconds, std::optional<DriverAddress> tried) {
   constexpr double interval = 1;
   const double until = hypertune::detail::steady_seconds() + seconds;
-  while (asked_ == 0 && hypertune::detail::steady_seconds() < until) {
+  while (stop_signals_ == 0 && hypertune::detail::steady_seconds() < until) {
     co_await pausing_.wait(std::min(interval, std::max(0.0, until - hypertune::detail::steady_seconds())));
     std::string ignored;
     const auto driver = find_driver(ignored);

@@ -2,6 +2,7 @@
 #include "pod_state.hpp"
 
 #include "pod_manifest.hpp"
+#include "status.hpp"
 
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/remote/detail/json_read.hpp>
@@ -88,19 +89,19 @@ std::string_view disruption_text(std::string_view reason) {
 }
 
 void say_waiting(PodState& state, const json::object& spec, const json::object& status, const Container& container) {
-  using Hope = PodState::Hope;
+  using Prospect = PodState::Prospect;
   const auto& why = container.waiting;
   if (!why.empty() && why != "ContainerCreating" && why != "PodInitializing") {
     state.reason = why;
     const auto message = one_line(container.message);
     if (why == "InvalidImageName" || why == "ErrImageNeverPull") {
-      state.hope = Hope::none;
+      state.prospect = Prospect::never;
       state.sentence = with_reason("cannot start: its image cannot be used", message.empty() ? why : message);
     } else if (why.find("Image") != std::string::npos) {
-      state.hope = Hope::doubtful;
+      state.prospect = Prospect::unlikely;
       state.sentence = with_reason("waits for its image, which cannot be pulled", message.empty() ? why : message);
     } else if (why.starts_with("CreateContainer") || why == "RunContainerError") {
-      state.hope = Hope::doubtful;
+      state.prospect = Prospect::unlikely;
       state.sentence = with_reason("cannot be started by its node", message.empty() ? why : message);
     } else {
       state.sentence = with_reason("waits for its container", message.empty() ? why : why + ": " + message);
@@ -141,7 +142,7 @@ void say_ended(PodState& state, const json::object& status, const Container& con
   state.message = one_line(container.message);
   const auto message = one_line(printable_in(status, "message"));
   if (container.ended == "StartError" || container.ended == "ContainerCannotRun") {
-    state.hope = PodState::Hope::none;
+    state.prospect = PodState::Prospect::never;
     state.sentence = with_reason("cannot start", one_line(container.message));
   } else if (container.ended == "OOMKilled")
     state.sentence = "ran out of memory (executor.memory)";

@@ -11,10 +11,10 @@ namespace hypertune::inline v0::k8s {
 struct PodState {
   enum class Phase : std::uint8_t { waiting, running, ended };
   /// How likely it is that a waiting pod will run without anyone's intervention.
-  enum class Hope : std::uint8_t {
+  enum class Prospect : std::uint8_t {
     likely,    ///< it is on its way
-    doubtful,  ///< someone probably has to correct something: an image that cannot be pulled
-    none,      ///< never
+    unlikely,  ///< someone probably has to correct something: an image that cannot be pulled
+    never,
   };
 
   std::string name, uid, worker;
@@ -23,15 +23,15 @@ struct PodState {
   std::string driver = {};  ///< the driver's address that it was given
   bool avoids = false;      ///< it was made with nodes to avoid
   Phase phase = Phase::waiting;
-  Hope hope = Hope::likely;
-  bool leaving = false;       ///< it is being deleted, evicted or preempted
-  bool deleted = false;       ///< its deletion was requested: another request would change nothing
-  bool disrupted = false;     ///< Kubernetes or a user has taken it away; it has not ended by itself
-  bool own_end = false;       ///< it ended before it was taken away (set by PodLedger)
-  std::int64_t grace = 0;     ///< if it is being deleted: its grace period in seconds
-  std::string reason = {};    ///< one word, as a category: "Unschedulable", "ImagePullBackOff", "OOMKilled"
-  std::string message = {};   ///< its container's termination message
-  std::string sentence = {};  ///< why it does not run, or how it ended; follows "worker-3 …"; empty while it runs
+  Prospect prospect = Prospect::likely;
+  bool leaving = false;          ///< it is being deleted, evicted or preempted
+  bool deleted = false;          ///< its deletion was requested: another request would change nothing
+  bool disrupted = false;        ///< Kubernetes or a user has taken it away; it has not ended by itself
+  bool ended_by_itself = false;  ///< it ended before it was taken away (set by PodTable)
+  std::int64_t grace = 0;        ///< if it is being deleted: its grace period in seconds
+  std::string reason = {};       ///< one word, as a category: "Unschedulable", "ImagePullBackOff", "OOMKilled"
+  std::string message = {};      ///< its container's termination message
+  std::string sentence = {};     ///< why it does not run, or how it ended; follows "worker-3 …"; empty while it runs
 };
 
 /// `container`: the one in which trials run. Accepts any object; missing parts count as absent.

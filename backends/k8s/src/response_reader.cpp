@@ -17,7 +17,7 @@ namespace http = beast::http;
 namespace {
 
 /// A body that is passed on as it arrives.
-struct HandedOn {
+struct StreamedBody {
   struct value_type {
     ResponseReader::Take take;
   };
@@ -46,7 +46,7 @@ struct HandedOn {
 }  // namespace
 
 struct ResponseReader::State {
-  http::response_parser<HandedOn> parser;
+  http::response_parser<StreamedBody> parser;
   std::string waiting;  // incomplete headers
   bool begun = false;
 };

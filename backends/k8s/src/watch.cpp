@@ -70,7 +70,7 @@ asio::awaitable<void> WatchTask::stream(Query query, double seconds) {
   ResponseReader* current = nullptr;
   const auto take = [&](std::string_view bytes) {
     if (current->status() == 200) {
-      if (!machine.feed(bytes)) throw StreamLeft();
+      if (!machine.feed(bytes)) throw StreamAbandoned();
     } else if (refusal.size() < (std::size_t{64} << 10U)) {
       refusal += bytes;
     }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ struct ControlRequest {
 };
 
 /// The first line of the answer to a `why` while the user has paused the experiment, or all trials that could run.
-inline constexpr std::string_view at_rest = "the whole experiment is paused by hand";
+inline constexpr std::string_view experiment_paused_text = "the whole experiment is paused by hand";
 /// The answer to a `why` that names no trial while none runs begins with this; what the next trial waits for follows.
 inline constexpr std::string_view nothing_runs = "no trial runs: ";
 
@@ -68,6 +69,16 @@ class ControlPipe {
 /// Sends a request to the driver of the experiment in `directory` and waits for its answer. Errors: `usage` (no driver
 /// runs there, it does not listen, or the request is too long), `busy` (no answer within `seconds`), `io`.
 ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request, double seconds = 30);
+
+/// The parts of the answer to a `why`.
+struct WhyAnswer {
+  bool paused = false;                          ///< it begins with experiment_paused_text
+  std::string nothing_runs = {};                ///< the line that begins with hypertune::nothing_runs, if there is one
+  std::map<TrialId, std::string> reasons = {};  ///< for each trial that waits
+};
+/// Asks the driver what these trials wait for, because the records do not show it: the user has paused them, or a host
+/// is missing. Empty if it cannot be asked: it belongs to another user or machine, is busy, or has just ended.
+WhyAnswer ask_why(const std::filesystem::path& directory, std::vector<TrialId> trials, double seconds);
 
 namespace detail {
 

@@ -128,7 +128,7 @@ export function fitLogAxes(option) {
 }
 
 // Composes the picture: title, legend, chart.
-export function paper(echarts, option, key, theme, {width, height, title}) {
+export function composeSvg(echarts, option, key, theme, {width, height, title}) {
   echarts.setPlatformAPI({measureText: (text, font) => ({width: textWidth(text, Number(/([\d.]+)px/.exec(font ?? '')?.[1] ?? 12) * (/bold/.test(font ?? '') ? 1.06 : 1))})});
   let top = 0;
   let around = '';

@@ -9,7 +9,7 @@ import {frontChart, hypervolumeChart} from './charts/tradeoffs.js';
 import {fit, narrowed} from './charts/base.js';
 import {number, short} from './format.js';
 import {keyOf, metricField, parameterField} from './source.js';
-import {keyOfColours, keyOfMarks, keyOfStates, paper, paperTheme} from './paper.js';
+import {composeSvg, keyOfColours, keyOfMarks, keyOfStates, paperTheme} from './paper.js';
 
 // An error that the user can correct. Only its message is printed.
 class Problem extends Error {
@@ -341,5 +341,5 @@ export function plot(echarts, ask, options) {
   const contexts = experiments.map(({id}) => context(ask, options, experiments.length > 1 ? id : undefined));
   const [c] = contexts;
   const {option, key} = contexts.length > 1 ? several[options.kind](contexts, experiments) : draw(c);
-  return paper(echarts, options.width < 520 ? narrowed(option) : option, key ?? null, c.theme, options);
+  return composeSvg(echarts, options.width < 520 ? narrowed(option) : option, key ?? null, c.theme, options);
 }

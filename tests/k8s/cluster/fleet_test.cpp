@@ -52,7 +52,7 @@ TEST_CASE("a worker's pod is made once, used again, and replaced when it is take
     return state.name != first.name;
   }));
   fleet.release("worker-1");
-  fleet.look({});
+  fleet.reconcile({});
   fleet.finish();
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
@@ -80,7 +80,7 @@ TEST_CASE("where there is no other node, the one that was avoided is used again,
       } catch (const std::exception& error) { failures[at] = error.what(); }
     });
   CHECK(eventually([&] {
-    fleet.look({});
+    fleet.reconcile({});
     return fleet.waiting().empty();
   }));
   stop.request_stop();

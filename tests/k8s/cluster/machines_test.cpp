@@ -26,8 +26,8 @@ MachinePods machines_of(const TestKubernetes& kubernetes, const std::string& clu
       {.cluster = cluster, .name_space = kubernetes.name_space(), .kubeconfig = TestKubernetes::kubeconfig()});
 }
 
-MachinePodWish wish(const std::string& token, const std::string& image = TestKubernetes::image,
-                    const std::string& more = "") {
+MachinePodSpec pod_spec(const std::string& token, const std::string& image = TestKubernetes::image,
+                        const std::string& more = "") {
   return {
       .token = token,
       .node_type = "cpu",
@@ -64,14 +64,15 @@ TEST_CASE("a machine is made once for a token, however often it is asked for, an
   CHECK(pods.list().empty());
   std::vector<std::future<MachinePod>> calls;
   for (int i = 0; i < 8; ++i)
-    calls.push_back(std::async(std::launch::async, [&] { return machines_of(*kubernetes).create(wish("ht-one")); }));
+    calls.push_back(
+        std::async(std::launch::async, [&] { return machines_of(*kubernetes).create(pod_spec("ht-one")); }));
   for (auto& call : calls) CHECK(call.get().token == "ht-one");
   CHECK(kubernetes->pods().size() == 1);
-  auto other = wish("ht-two");
+  auto other = pod_spec("ht-two");
   other.head = true;
   const auto head = pods.create(other);
   CHECK(head.head);
-  machines_of(*kubernetes, "elsewhere").create(wish("ht-three"));
+  machines_of(*kubernetes, "elsewhere").create(pod_spec("ht-three"));
   auto list = pods.list();
   REQUIRE(list.size() == 2);  // not that of another cluster
   const auto worker = running(pods, "lab-worker-one");
@@ -84,7 +85,7 @@ TEST_CASE("a machine is made once for a token, however often it is asked for, an
   shell.run("kill -s TERM 1", {}, {});
   REQUIRE(eventually([&] { return pods.list().size() == 1; }, 60));
   CHECK_THAT(pods.explain(worker.name), ContainsSubstring("ended"));
-  CHECK_THROWS_WITH(pods.create(wish("ht-one")), ContainsSubstring("has ended"));
+  CHECK_THROWS_WITH(pods.create(pod_spec("ht-one")), ContainsSubstring("has ended"));
   CHECK_THROWS_WITH(pods.shell(worker.name), ContainsSubstring("ended"));
   CHECK(pods.remove_ended() == 1);
   REQUIRE(eventually(
@@ -100,7 +101,7 @@ TEST_CASE("a machine's files arrive whole, whatever its runtime says of the end 
   if (!kubernetes) return;
   const TemporaryDirectory folder;
   const auto pods = machines_of(*kubernetes);
-  const auto name = running(pods, pods.create(wish("ht-one")).name).name;
+  const auto name = running(pods, pods.create(pod_spec("ht-one")).name).name;
   const auto shell = pods.shell(name);
   std::string bytes;
   for (int i = 0; i < 200'000; ++i) bytes += static_cast<char>(i * 7919 >> 3);
@@ -121,8 +122,8 @@ TEST_CASE("a pod that the API server refuses is said with its place in the file"
   const auto kubernetes = test_kubernetes("machine-refused");
   if (!kubernetes) return;
   const auto pods = machines_of(*kubernetes);
-  CHECK_THROWS_WITH(pods.create(wish("ht-one", "a", R"(, "nonsense": 1)")), ContainsSubstring("nonsense"));
-  CHECK_THROWS_WITH(pods.create(wish("ht-one", "a", R"(, "volumes": 1)")),
+  CHECK_THROWS_WITH(pods.create(pod_spec("ht-one", "a", R"(, "nonsense": 1)")), ContainsSubstring("nonsense"));
+  CHECK_THROWS_WITH(pods.create(pod_spec("ht-one", "a", R"(, "volumes": 1)")),
                     ContainsSubstring("c.yaml:1: 'node_config': 'volumes' must be a list"));
   CHECK(kubernetes->pods().empty());
 }

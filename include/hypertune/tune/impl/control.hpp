@@ -291,4 +291,26 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
   } catch (const Error& error) { fail(Errc::io, "the driver's answer cannot be read: {}", error.what()); }
 }
 
+HYPERTUNE_INLINE WhyAnswer ask_why(const std::filesystem::path& directory, std::vector<TrialId> trials,
+                                   double seconds) {
+  WhyAnswer answer;
+  std::string text;
+  try {
+    text = ask_driver(directory, {.kind = ControlRequest::Kind::why, .trials = std::move(trials)}, seconds).text;
+  } catch (const Error&) { return answer; }
+  answer.paused = text.starts_with(experiment_paused_text);
+  constexpr std::string_view head = "trial ";
+  for (std::string_view rest = text; !rest.empty();) {
+    const auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (line.starts_with(nothing_runs)) answer.nothing_runs = line;
+    const auto colon = line.find(": ");
+    if (!line.starts_with(head) || colon == std::string_view::npos) continue;
+    TrialId trial = 0;
+    const auto [end, error] = std::from_chars(line.data() + head.size(), line.data() + colon, trial);
+    if (error == std::errc() && end == line.data() + colon) answer.reasons.emplace(trial, line.substr(colon + 2));
+  }
+  return answer;
+}
+
 }  // namespace hypertune::inline v0

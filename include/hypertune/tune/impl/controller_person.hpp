@@ -32,7 +32,7 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
     answer.text += (answer.text.empty() ? "" : "\n") + line;
   };
   if (request.kind == Kind::why) {
-    if (dispatcher_.queue().all_paused || is_paused()) answer.text = at_rest;
+    if (dispatcher_.queue().all_paused || is_paused()) answer.text = experiment_paused_text;
     for (const TrialId trial : request.trials) {
       std::string why = trials().contains(trial) ? why_pending(trial) : "";
       std::replace(why.begin(), why.end(), '\n', ' ');

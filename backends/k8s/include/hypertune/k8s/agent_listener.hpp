@@ -30,7 +30,7 @@ struct ListenerOptions {
 };
 
 /// Listens with a certificate that it generates itself (TLS 1.3, no authority: workers know its fingerprint). A
-/// connection has to present the token and the name of a worker that has a CallHomeDialer; until then it costs only a
+/// connection has to present the token and the name of a worker that has a ReverseDialer; until then it costs only a
 /// few kilobytes. A newer connection of a worker replaces the older one, whose stream ends. A handle: copies refer to
 /// one listener, which closes with the last copy and the last of its dialers. Thread-safe. It has one thread of its
 /// own, with signals blocked.
@@ -52,37 +52,37 @@ class AgentListener {
   void close();
 
  private:
-  friend class CallHomeDialer;
+  friend class ReverseDialer;
   struct State;
   std::shared_ptr<State> state_;
 };
 
 /// Opens streams to the agent of one worker, which makes the connection itself. Copies are one dialer. While a copy
 /// exists the worker may connect, and a connection that no stream uses yet is kept.
-class CallHomeDialer {
+class ReverseDialer {
  public:
   /// `patience`: how many seconds dial() waits for the worker. 0: it does not wait; the stream is returned at once, and
   /// carries data when the worker connects. So waiting for a pod takes no thread; for callers that report what they
   /// wait for by HostPool::explain() and refuse(). A second dialer for the same name is an Error of kind `usage`.
   /// `connected` is called each time the worker connects, on the listener's thread. It must not block.
-  CallHomeDialer(AgentListener listener, std::string worker, double patience = 60,
-                 std::function<void()> connected = {});
+  ReverseDialer(AgentListener listener, std::string worker, double patience = 60, std::function<void()> connected = {});
 
   /// Returns why the awaited worker will not connect any more, if so.
-  using Look = std::function<std::optional<remote::DialError>()>;
+  using FailureCheck = std::function<std::optional<remote::DialError>()>;
 
   /// Waits until the worker is connected, then starts an agent there. Throws DialError: transient, with the text given
-  /// to waits(), if the worker does not connect in time; the reason given to refuse(); transient if `stop` is
-  /// requested. While it waits, it calls `look` once a second on the caller's thread, and throws the error that `look`
-  /// returns.
-  remote::AgentStream dial(std::stop_token stop, const Look& look = {}) const;
+  /// to set_waiting_reason(), if the worker does not connect in time; the reason given to refuse(); transient if `stop`
+  /// is requested. While it waits, it calls `check` once a second on the caller's thread, and throws the error that
+  /// `check` returns.
+  remote::AgentStream dial(std::stop_token stop, const FailureCheck& check = {}) const;
   remote::FailureClass classify(const std::string& said) const;
 
   /// Sets why the worker is not connected yet ("its pod waits for a node with …"): part of the error of a dial() whose
   /// patience ends. Empty: unknown. May be called from any thread.
-  void waits(std::string why) const;
-  /// The worker will not connect: a dial() that waits fails with this reason, and so do later ones until waits() is
-  /// called. A stream that waits for the worker ends, with the reason on its `err`. May be called from any thread.
+  void set_waiting_reason(std::string why) const;
+  /// The worker will not connect: a dial() that waits fails with this reason, and so do later ones until
+  /// set_waiting_reason() is called. A stream that waits for the worker ends, with the reason on its `err`. May be
+  /// called from any thread.
   void refuse(remote::FailureClass failure, std::string why) const;
 
   const std::string& worker() const;

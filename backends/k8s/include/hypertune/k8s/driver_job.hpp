@@ -39,8 +39,8 @@ struct DriverFiles {
 
 /// Set in a driver's pod: the name of its Job.
 inline constexpr std::string_view job_variable = "HYPERTUNE_DRIVER_JOB";
-/// Set instead of it in the processes that DriverJob::run_beside() runs.
-inline constexpr std::string_view beside_variable = "HYPERTUNE_BESIDE_DRIVER";
+/// Set instead of it in the processes that DriverJob::run_with_record() runs.
+inline constexpr std::string_view record_access_variable = "HYPERTUNE_BESIDE_DRIVER";
 
 /// Called in the pod of a DriverJob when its driver begins: from now on a new pod replaces one that is lost. Until then
 /// the Job fails with its first pod, which has not driven anything yet. Does nothing elsewhere; prints failures on
@@ -90,14 +90,14 @@ class DriverJob {
   /// Runs `hypertune` with these arguments in the parent folder of the experiment (`experiment`): in the driver's pod,
   /// or, if there is none, in a pod made for this. `out` and `err` receive its standard output and error. Returns its
   /// exit code.
-  int run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& out,
-                 const std::function<bool(std::string_view)>& err, const std::stop_token& stop = {});
+  int run_with_record(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& out,
+                      const std::function<bool(std::string_view)>& err, const std::stop_token& stop = {});
   /// Deletes the Job and everything that belongs to it, and waits until it is gone. The volume's claim is deleted only
   /// if `volume` is true and it was made for the Job (DriverRecord::made). Returns false if there was nothing to
   /// delete.
   bool remove(bool volume, const std::stop_token& stop = {});
 
-  /// The experiment's folder, relative to the folder in which run_beside() runs.
+  /// The experiment's folder, relative to the folder in which run_with_record() runs.
   static constexpr const char* experiment = "experiment";
 
  private:

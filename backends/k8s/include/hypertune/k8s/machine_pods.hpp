@@ -33,7 +33,7 @@ struct MachinePodsOptions {
 };
 
 /// Describes a pod to be made.
-struct MachinePodWish {
+struct MachinePodSpec {
   std::string token;         ///< letters, digits and '-'; one pod is made for it, even if create() is called again
   std::string node_type;     ///< value of a label
   std::string node_config;   ///< the pod as a Kubernetes object in JSON
@@ -52,7 +52,7 @@ struct MachinePod {
   std::string address = {};   ///< empty: it has none yet
   std::string sentence = {};  ///< what it waits for, to be printed after its name
   /// Before it can run, someone has to correct something (an image that cannot be pulled): probably, or certainly.
-  bool doubtful = false, hopeless = false;
+  bool may_need_fix = false, cannot_start = false;
 };
 
 /// Errors are ApiError and Error. An action that the account may not do is an Error of kind `usage` that names the rule
@@ -66,7 +66,7 @@ class MachinePods {
   std::vector<MachinePod> list(const std::stop_token& stop = {}) const;
   /// Makes a pod; returns the existing one if it was made before. Before the first one it checks that the account has
   /// all the permissions it needs.
-  MachinePod create(const MachinePodWish& wish, const std::stop_token& stop = {}) const;
+  MachinePod create(const MachinePodSpec& pod_spec, const std::stop_token& stop = {}) const;
   /// Deletes pods; a pod that does not exist is no error.
   void remove(const std::vector<std::string>& names, const std::stop_token& stop = {}) const;
   /// Deletes the pods of the cluster that have ended by themselves. Returns how many.

@@ -16,7 +16,7 @@ namespace {
 
 const std::vector<std::string> echo{"cat"};
 
-std::string dial_error(const k8s::CallHomeDialer& dialer, std::stop_token stop = {}) {
+std::string dial_error(const k8s::ReverseDialer& dialer, std::stop_token stop = {}) {
   try {
     static_cast<void>(dialer.dial(std::move(stop)));
   } catch (const DialError& e) { return e.what(); }
@@ -28,7 +28,7 @@ std::string dial_error(const k8s::CallHomeDialer& dialer, std::stop_token stop =
 TEST_CASE("a worker calls home and its agent's stream carries all bytes both ways") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "worker-0", 20);
+  const k8s::ReverseDialer dialer(listener, "worker-0", 20);
   auto pod = Pod::calling("worker-0", token, echo);
   pod.point_to(listener.address("127.0.0.1")).start();
   Talk talk(dialer.dial({}));
@@ -61,7 +61,7 @@ TEST_CASE("a worker calls home and its agent's stream carries all bytes both way
 TEST_CASE("no secret is in an argument, in the agent's environment or in a log") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   auto pod = Pod::calling("w", token, {"sh", "-c", "env; echo done"});
   pod.point_to(listener.address("127.0.0.1")).start();
   Talk talk(dialer.dial({}));
@@ -76,13 +76,13 @@ TEST_CASE("a driver that was started anew elsewhere is found, by a worker that i
   const auto token = Secret::generate();
   auto pod = Pod::calling("w", token, echo);
   std::optional<k8s::AgentListener> first(on_loopback(token));
-  std::optional<k8s::CallHomeDialer> dialer(std::in_place, *first, "w", 20);
+  std::optional<k8s::ReverseDialer> dialer(std::in_place, *first, "w", 20);
   pod.point_to(first->address("127.0.0.1")).start();
   std::optional<Talk> talk(dialer->dial({}));
   const bool told_first = GENERATE(true, false);
   INFO("told before the old one ends: " << told_first);
   const k8s::AgentListener second(on_loopback(token));
-  const k8s::CallHomeDialer there(second, "w", 20);
+  const k8s::ReverseDialer there(second, "w", 20);
   if (told_first) pod.point_to(second.address("127.0.0.1"));
   if (!told_first) {
     first->close();
@@ -98,7 +98,7 @@ TEST_CASE("a driver that was started anew elsewhere is found, by a worker that i
 TEST_CASE("a killed agent ends its stream, and the next one is started by the same keeper") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   auto pod = Pod::calling("w", token, {"sh", "-c", "echo up; cat"});
   pod.point_to(listener.address("127.0.0.1")).start();
   Talk talk(dialer.dial({}));
@@ -113,7 +113,7 @@ TEST_CASE("a killed agent ends its stream, and the next one is started by the sa
 TEST_CASE("what an agent says before it ends explains it, and is in the pod's log") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   SECTION("a library is missing") {
     auto pod =
         Pod::calling("w", token, {"sh", "-c", "echo 'x: error while loading shared libraries: y' >&2; exit 127"});
@@ -151,7 +151,7 @@ TEST_CASE("a wrong token lets nobody in, and is told once") {
   auto options = on_loopback(token);
   options.say = said.taker();
   const k8s::AgentListener listener(options);
-  const k8s::CallHomeDialer dialer(listener, "w", 0.5);
+  const k8s::ReverseDialer dialer(listener, "w", 0.5);
   auto pod = Pod::calling("w", Secret::generate(), echo);
   pod.point_to(listener.address("127.0.0.1")).start();
   CHECK(pod.says("it answers 401: a wrong token, or none"));
@@ -169,7 +169,7 @@ TEST_CASE("a driver with another certificate than the pinned one gets no token")
   auto options = on_loopback(token);
   options.say = said.taker();
   const k8s::AgentListener listener(options);
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   auto address = listener.address("127.0.0.1");
   const auto right = address;
   address.fingerprint.assign(64, 'a');
@@ -190,7 +190,7 @@ TEST_CASE("a worker that the driver does not know is let in once it does") {
   auto pod = Pod::calling("w", token, echo);
   pod.point_to(listener.address("127.0.0.1")).start();
   CHECK(pod.says("it answers 404: the driver does not know this worker, or not yet"));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   Talk talk(dialer.dial({}));
   talk.say("x");
   CHECK(talk.hear(1) == "x");
@@ -199,7 +199,7 @@ TEST_CASE("a worker that the driver does not know is let in once it does") {
 TEST_CASE("either side notices within its limit that the other one is silent") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   Relay relay(listener.port());
   auto address = listener.address("127.0.0.1");
   address.port = relay.port();
@@ -235,7 +235,7 @@ TEST_CASE("either side notices within its limit that the other one is silent") {
 TEST_CASE("a newer connection of a worker takes the older one's place") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   auto pod = Pod::calling("w", token, echo);
   pod.point_to(listener.address("127.0.0.1")).start();
   Talk talk(dialer.dial({}));
@@ -250,18 +250,18 @@ TEST_CASE("a newer connection of a worker takes the older one's place") {
 
 TEST_CASE("to dial waits for the worker, says why it is not there, and ends when asked to") {
   k8s::AgentListener listener(on_loopback(Secret::generate()));
-  const k8s::CallHomeDialer dialer(listener, "w", 0.1);
+  const k8s::ReverseDialer dialer(listener, "w", 0.1);
   CHECK(dial_error(dialer) == "it has not connected within 0.1 s");
-  dialer.waits("its pod waits for a node with a GPU");
+  dialer.set_waiting_reason("its pod waits for a node with a GPU");
   CHECK(dial_error(dialer) == "its pod waits for a node with a GPU");
-  CHECK_THROWS_AS(k8s::CallHomeDialer(listener, "w"), Error);
-  CHECK_THROWS_AS(k8s::CallHomeDialer(listener, "a/../b"), Error);
+  CHECK_THROWS_AS(k8s::ReverseDialer(listener, "w"), Error);
+  CHECK_THROWS_AS(k8s::ReverseDialer(listener, "a/../b"), Error);
 
-  const k8s::CallHomeDialer watched(listener, "u", 1000);
+  const k8s::ReverseDialer watched(listener, "u", 1000);
   const auto look = [] { return std::optional(remote::DialError(FailureClass::permanent, "its pod has ended")); };
   CHECK_THROWS_WITH(watched.dial({}, look), "its pod has ended");
 
-  const k8s::CallHomeDialer patient(listener, "v", 1000);
+  const k8s::ReverseDialer patient(listener, "v", 1000);
   std::stop_source stop;
   std::string why;
   {
@@ -276,7 +276,7 @@ TEST_CASE("to dial waits for the worker, says why it is not there, and ends when
   CHECK(why == "no image of this name");
   CHECK(dial_error(patient) == "no image of this name");
   CHECK(patient.classify("") == FailureClass::permanent);
-  patient.waits({});
+  patient.set_waiting_reason({});
   {
     const std::jthread waits([&] { why = dial_error(patient); });
     listener.close();
@@ -287,7 +287,7 @@ TEST_CASE("to dial waits for the worker, says why it is not there, and ends when
 TEST_CASE("a stream that is not waited for speaks when its worker does") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 0);
+  const k8s::ReverseDialer dialer(listener, "w", 0);
   {
     Talk dropped(dialer.dial({}));  // its owner is done with it before anybody came
     dropped.stream().carrier.end(0);
@@ -297,7 +297,7 @@ TEST_CASE("a stream that is not waited for speaks when its worker does") {
   dialer.refuse(FailureClass::permanent, "no image of this name");
   CHECK(refused.errors() == "no image of this name\n");
   CHECK(refused.ended());
-  dialer.waits({});
+  dialer.set_waiting_reason({});
   Talk talk(dialer.dial({}));
   talk.say("early");
   auto pod = Pod::calling("w", token, echo);
@@ -308,7 +308,7 @@ TEST_CASE("a stream that is not waited for speaks when its worker does") {
 TEST_CASE("an agent that reads nothing holds the driver's bytes back, not in memory, and ends all the same") {
   const auto token = Secret::generate();
   const k8s::AgentListener listener(on_loopback(token));
-  const k8s::CallHomeDialer dialer(listener, "w", 20);
+  const k8s::ReverseDialer dialer(listener, "w", 20);
   auto pod = Pod::calling("w", token, {"sleep", "1000"});
   pod.point_to(listener.address("127.0.0.1")).start();
   Talk talk(dialer.dial({}));

@@ -1,8 +1,8 @@
-// KeeperCall: a connection of a pod to its driver.
+// DriverConnection: a connection of a pod to its driver.
+#include "driver_connection.hpp"
+
 #include "transfer/openssl.hpp"
 #include "transfer/wire.hpp"
-
-#include "keeper_call.hpp"
 
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/say.hpp>
@@ -33,7 +33,8 @@ beast::string_view seen(std::string_view text) { return {text.data(), text.size(
 
 }  // namespace
 
-KeeperCall::KeeperCall(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents, DriverAddress driver)
+DriverConnection::DriverConnection(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents,
+                                   DriverAddress driver)
     : io_(io),
       options_(options),
       agents_(agents),
@@ -45,57 +46,57 @@ KeeperCall::KeeperCall(asio::io_context& io, const KeeperOptions& options, Keepe
       changed_(io.get_executor()),
       errors_over_(io.get_executor()) {}
 
-void KeeperCall::close(std::string why) {
-  if (!line_) return;
+void DriverConnection::close(std::string why) {
+  if (!channel_) return;
   if (open_)
-    line_->close(std::move(why));
+    channel_->close(std::move(why));
   else
-    line_->cut(std::move(why));
+    channel_->cut(std::move(why));
 }
 
-asio::awaitable<bool> KeeperCall::run() {
-  line_ = std::make_shared<CallLine>(asio::ip::tcp::socket(io_), tls_);
+asio::awaitable<bool> DriverConnection::run() {
+  channel_ = std::make_shared<WorkerChannel>(asio::ip::tcp::socket(io_), tls_);
   open_ = co_await connect();
   if (open_) {
-    line_->begin(options_.ping, options_.silence);
+    channel_->begin(options_.ping, options_.silence);
     // An agent that has stopped reading must not delay the end.
-    line_->on_over([this] {
+    channel_->on_over([this] {
       ErrorCode ignored;
       stream_.cancel(ignored);
     });
     co_await serve();
     co_await end_agent();
-    why_ = line_->why();
+    why_ = channel_->why();
   }
   co_return open_;
 }
 
 // ---- Connecting to the driver ----
 
-asio::awaitable<bool> KeeperCall::connect() {
-  const CallLine::Deadline deadline(line_, options_.connect, "it does not answer");
+asio::awaitable<bool> DriverConnection::connect() {
+  const WorkerChannel::Deadline deadline(channel_, options_.connect, "it does not answer");
   const bool shaken = co_await shake_hands();
-  if (!shaken && line_->over() && why_.empty()) why_ = line_->why();
-  if (!shaken) line_->cut(why_);
-  co_return shaken && !line_->over();
+  if (!shaken && channel_->over() && why_.empty()) why_ = channel_->why();
+  if (!shaken) channel_->cut(why_);
+  co_return shaken && !channel_->over();
 }
 
-asio::awaitable<bool> KeeperCall::shake_hands() {
+asio::awaitable<bool> DriverConnection::shake_hands() {
   ErrorCode error;
   const auto ip = asio::ip::make_address(driver_.ip, error);
   const asio::ip::tcp::endpoint endpoint(ip, driver_.port);
-  co_await line_->socket().async_connect(endpoint, asio::redirect_error(asio::use_awaitable, error));
+  co_await channel_->socket().async_connect(endpoint, asio::redirect_error(asio::use_awaitable, error));
   if (error) {
-    if (!line_->over()) why_ = error.message();
+    if (!channel_->over()) why_ = error.message();
     co_return false;
   }
-  line_->prepare();
+  channel_->prepare();
   // While an agent accepts no data, this side does not read, and cannot notice that the driver is silent. But if the
   // driver is gone, the keep-alive messages are not acknowledged. (The driver sets no such limit: its data may have to
   // wait for an agent that accepts none.)
   const auto ms = static_cast<unsigned>(std::clamp(options_.silence * 1000, 100.0, 1e9));
-  ::setsockopt(line_->socket().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
-  auto& secured = line_->stream().next_layer();
+  ::setsockopt(channel_->socket().native_handle(), IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+  auto& secured = channel_->stream().next_layer();
   secured.set_verify_mode(asio::ssl::verify_peer);
   // There is no certificate authority: only the certificate with the known fingerprint is accepted.
   secured.set_verify_callback([this](bool, asio::ssl::verify_context& context) {
@@ -107,28 +108,28 @@ asio::awaitable<bool> KeeperCall::shake_hands() {
   co_await secured.async_handshake(asio::ssl::stream_base::client, asio::redirect_error(asio::use_awaitable, error));
   const bool other = error.category() == asio::error::get_ssl_category() && !pinned_;
   if (error || !pinned_) {
-    if (!line_->over())
+    if (!channel_->over())
       why_ = other ? "it has another certificate than the one that is pinned: it is another driver, or somebody stands "
                      "in between"
                    : error.message();
     co_return false;
   }
-  line_->stream().set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
+  channel_->stream().set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {
     request.set(http::field::authorization, "Bearer " + options_.token.reveal());
-    request.set(http::field::sec_websocket_protocol, seen(call_protocol));
+    request.set(http::field::sec_websocket_protocol, seen(worker_channel_protocol));
     request.erase(http::field::user_agent);
   }));
   websocket::response_type answer;
   const std::string host = driver_.ip.find(':') == std::string::npos ? driver_.ip : "[" + driver_.ip + "]";
-  const std::string target = std::string(call_path) + options_.worker;
-  co_await line_->stream().async_handshake(answer, host, target, asio::redirect_error(asio::use_awaitable, error));
+  const std::string target = std::string(worker_channel_path) + options_.worker;
+  co_await channel_->stream().async_handshake(answer, host, target, asio::redirect_error(asio::use_awaitable, error));
   if (error == websocket::error::upgrade_declined) {
     std::string said(answer.body().substr(0, 200));
     std::replace_if(said.begin(), said.end(), [](unsigned char c) { return c < 0x20 || c >= 0x7F; }, '?');
     why_ = fmt::format("it answers {}: {}", answer.result_int(), said);
   } else if (error) {
-    if (!line_->over()) why_ = error.message();
-  } else if (answer[http::field::sec_websocket_protocol] != seen(call_protocol)) {
+    if (!channel_->over()) why_ = error.message();
+  } else if (answer[http::field::sec_websocket_protocol] != seen(worker_channel_protocol)) {
     why_ = "it speaks another protocol than this pod's program";
     co_return false;
   }
@@ -137,10 +138,10 @@ asio::awaitable<bool> KeeperCall::shake_hands() {
 
 // ---- The agent ----
 
-asio::awaitable<void> KeeperCall::serve() {
-  CallLine::Received said(Part::begin, {});
+asio::awaitable<void> DriverConnection::serve() {
+  WorkerChannel::Received said(Part::begin, {});
   for (;;) {
-    const bool more = co_await line_->receive(said);
+    const bool more = co_await channel_->receive(said);
     if (!more) break;
     if (said.part == Part::begin && said.bytes.empty() && !begun_) {
       start_agent();
@@ -148,12 +149,12 @@ asio::awaitable<void> KeeperCall::serve() {
       // A write fails if the agent has ended or is about to. The end of its own stream reports that.
       static_cast<void>(co_await write_all(stream_, said.bytes));
     } else {
-      line_->cut("the driver sends what is none of the protocol's messages");
+      channel_->cut("the driver sends what is none of the protocol's messages");
     }
   }
 }
 
-void KeeperCall::start_agent() {
+void DriverConnection::start_agent() {
   begun_ = true;
   hypertune::detail::Descriptor stream, err;
   try {
@@ -163,23 +164,23 @@ void KeeperCall::start_agent() {
     err_.assign(asio::local::stream_protocol(), ::fcntl(streams.err.get(), F_DUPFD_CLOEXEC, 0), ignored);
   } catch (const std::exception& e) {
     hypertune::detail::say(std::string("hypertune: ") + e.what());
-    return line_->close(e.what());
+    return channel_->close(e.what());
   }
   talking_ = 2;
   asio::co_spawn(io_, speak(shared_from_this()), asio::detached);
   asio::co_spawn(io_, tell_errors(shared_from_this()), asio::detached);
 }
 
-asio::awaitable<void> KeeperCall::speak(std::shared_ptr<KeeperCall> self) {
-  co_await pump(self->line_, self->stream_, Part::output, &self->spoken_);
-  if (!self->line_->closing()) co_await self->say_end();
-  self->line_->close("its agent has ended");
+asio::awaitable<void> DriverConnection::speak(std::shared_ptr<DriverConnection> self) {
+  co_await pump(self->channel_, self->stream_, Part::output, &self->spoken_);
+  if (!self->channel_->closing()) co_await self->say_end();
+  self->channel_->close("its agent has ended");
   --self->talking_;
   self->changed_.raise();
 }
 
 // Called when the agent has closed its stream: it has ended, or is about to.
-asio::awaitable<void> KeeperCall::say_end() {
+asio::awaitable<void> DriverConnection::say_end() {
   constexpr double patience = 1;
   if (!errors_ended_) co_await errors_over_.wait(patience);
   const auto until = std::chrono::steady_clock::now() + hypertune::detail::as_duration(patience);
@@ -191,11 +192,11 @@ asio::awaitable<void> KeeperCall::say_end() {
           ? fmt::format("the agent was ended by signal {} before it said anything\n", WTERMSIG(*status))
           : fmt::format("the agent ended with exit code {} before it said anything\n", WEXITSTATUS(*status));
   text.insert(0, 1, ' ');
-  static_cast<void>(co_await line_->send(Part::errors, text.data(), text.size()));
+  static_cast<void>(co_await channel_->send(Part::errors, text.data(), text.size()));
 }
 
 // Copies the agent's standard error to the pod's log, and to the driver until the agent has sent any output.
-asio::awaitable<void> KeeperCall::tell_errors(std::shared_ptr<KeeperCall> self) {
+asio::awaitable<void> DriverConnection::tell_errors(std::shared_ptr<DriverConnection> self) {
   constexpr std::size_t most_told = std::size_t{64} << 10U;
   auto& log = self->log_;
   ErrorCode error;
@@ -210,9 +211,9 @@ asio::awaitable<void> KeeperCall::tell_errors(std::shared_ptr<KeeperCall> self) 
     // everything.
     co_await log.async_wait(asio::posix::descriptor_base::wait_write, asio::redirect_error(asio::use_awaitable, error));
     static_cast<void>(!::write(STDERR_FILENO, piece.data() + 1, n));
-    if (self->spoken_ || told > most_told || self->line_->closing()) continue;
+    if (self->spoken_ || told > most_told || self->channel_->closing()) continue;
     told += n;
-    static_cast<void>(co_await self->line_->send(Part::errors, piece.data(), n + 1));
+    static_cast<void>(co_await self->channel_->send(Part::errors, piece.data(), n + 1));
   }
   self->errors_ended_ = true;
   self->errors_over_.raise();
@@ -221,7 +222,7 @@ asio::awaitable<void> KeeperCall::tell_errors(std::shared_ptr<KeeperCall> self) 
 }
 
 // The connection has ended. Closing the agent's stream makes it end its trials and itself.
-asio::awaitable<void> KeeperCall::end_agent() {
+asio::awaitable<void> DriverConnection::end_agent() {
   if (!begun_) co_return;
   ErrorCode ignored;
   stream_.close(ignored);

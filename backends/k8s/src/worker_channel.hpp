@@ -1,4 +1,4 @@
-// CallLine: a connection between a worker's pod and its driver (WebSocket over TLS), used by both sides.
+// WorkerChannel: a connection between a worker's pod and its driver (WebSocket over TLS), used by both sides.
 #pragma once
 
 #include <hypertune/remote/detail/wakeup.hpp>
@@ -27,10 +27,10 @@ namespace asio = boost::asio;
 namespace beast = boost::beast;
 using ErrorCode = boost::system::error_code;
 
-/// The version of the protocol on a line; both sides request it by this name.
-inline constexpr std::string_view call_protocol = "v1.agent.hypertune";
+/// The version of the protocol on a channel; both sides request it by this name.
+inline constexpr std::string_view worker_channel_protocol = "v1.agent.hypertune";
 /// The request path of a worker's connection, before the worker's name.
-inline constexpr std::string_view call_path = "/workers/";
+inline constexpr std::string_view worker_channel_path = "/workers/";
 
 /// The type of a message, in its first byte; the numbers are those of the streams of Kubernetes' own exec.
 enum class Part : unsigned char {
@@ -39,10 +39,11 @@ enum class Part : unsigned char {
   errors = 2,  ///< likewise standard error of the agent, until it has written to standard output
   begin = 3,   ///< driver to pod, empty: start an agent
 };
-inline constexpr std::size_t call_message = std::size_t{256} << 10U;  ///< most bytes of a message, including the first
+inline constexpr std::size_t max_channel_message = std::size_t{256}
+                                                   << 10U;  ///< most bytes of a message, including the first
 
 /// Used on its executor's one thread; pending operations keep it alive. why() tells why it ended.
-class CallLine : public std::enable_shared_from_this<CallLine> {
+class WorkerChannel : public std::enable_shared_from_this<WorkerChannel> {
  public:
   using Socket = asio::ip::tcp::socket;
   using Stream = beast::websocket::stream<beast::ssl_stream<Socket>>;
@@ -52,17 +53,17 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
     std::string_view bytes;  ///< part of a message, valid until the next receive()
   };
 
-  CallLine(Socket socket, asio::ssl::context& tls);
+  WorkerChannel(Socket socket, asio::ssl::context& tls);
 
   /// For the handshakes, which differ between the two sides.
   Stream& stream() { return stream_; }
   Socket& socket() { return beast::get_lowest_layer(stream_); }
   /// To be called once connected, before the handshakes.
   void prepare();
-  /// While it exists, the line is cut after the given number of seconds.
+  /// While it exists, the channel is cut after the given number of seconds.
   class Deadline {
    public:
-    Deadline(const std::shared_ptr<CallLine>& line, double seconds, std::string why);
+    Deadline(const std::shared_ptr<WorkerChannel>& channel, double seconds, std::string why);
 
    private:
     asio::steady_timer timer_;
@@ -71,13 +72,13 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
   /// Called after the handshakes: sends a keep-alive message every `ping` seconds, and drops a peer that has been
   /// silent for `silence` seconds. A peer is not silent merely because receive() is not being called.
   void begin(double ping, double silence);
-  /// `f` is called once, when the line ends for any reason.
+  /// `f` is called once, when the channel ends for any reason.
   void on_over(std::function<void()> f) { on_over_ = std::move(f); }
 
   /// `piece` has room for one byte before its contents, and `size` counts that byte. Waits until the peer takes it, and
-  /// before that for a send already in progress (two coroutines may send). False: the line has ended.
+  /// before that for a send already in progress (two coroutines may send). False: the channel has ended.
   asio::awaitable<bool> send(Part part, char* piece, std::size_t size);
-  /// Receives the next piece. False: the line has ended.
+  /// Receives the next piece. False: the channel has ended.
   asio::awaitable<bool> receive(Received& into);
 
   /// Closes the connection properly, within two seconds; `why` is sent to the peer.
@@ -107,8 +108,9 @@ class CallLine : public std::enable_shared_from_this<CallLine> {
 
 using LocalSocket = asio::local::stream_protocol::socket;
 
-/// Sends the socket's data as messages of type `part` until the socket or the line ends. `moved`: set once data came.
-asio::awaitable<void> pump(std::shared_ptr<CallLine> line, LocalSocket& from, Part part, bool* moved);
+/// Sends the socket's data as messages of type `part` until the socket or the channel ends. `moved`: set once data
+/// came.
+asio::awaitable<void> pump(std::shared_ptr<WorkerChannel> channel, LocalSocket& from, Part part, bool* moved);
 
 /// Writes all bytes, waiting while the other end takes no more. False: the other end is gone.
 asio::awaitable<bool> write_all(LocalSocket& to, std::string_view bytes);

@@ -1,4 +1,4 @@
-// OwnEnd: ends this program when its pod is to end but its node cannot tell it.
+// PodTerminationWatch: ends this program when its pod is to end but its node cannot tell it.
 #pragma once
 
 #include <hypertune/k8s/client.hpp>
@@ -15,15 +15,15 @@
 namespace hypertune::inline v0::k8s {
 
 /// Watches this program's own pod. A deleted pod gets SIGTERM from its node; on a node whose kubelet does not answer it
-/// keeps running, and so would a driver whose Job has replaced it. OwnEnd therefore signals this process itself: a
-/// while later by SIGHUP, which has no effect if SIGTERM did arrive (see SignalWatch), and by SIGKILL when the pod's
-/// grace period is over, as the node would.
-class OwnEnd {
+/// keeps running, and so would a driver whose Job has replaced it. PodTerminationWatch therefore signals this process
+/// itself: a while later by SIGHUP, which has no effect if SIGTERM did arrive (see SignalWatch), and by SIGKILL when
+/// the pod's grace period is over, as the node would.
+class PodTerminationWatch {
  public:
   /// `say` receives lines for the user.
-  OwnEnd(Client client, const std::string& pod, std::function<void(const std::string&)> say);
-  OwnEnd(const OwnEnd&) = delete;
-  OwnEnd& operator=(const OwnEnd&) = delete;
+  PodTerminationWatch(Client client, const std::string& pod, std::function<void(const std::string&)> say);
+  PodTerminationWatch(const PodTerminationWatch&) = delete;
+  PodTerminationWatch& operator=(const PodTerminationWatch&) = delete;
 
  private:
   void see(const WatchEvent& event);

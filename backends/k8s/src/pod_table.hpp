@@ -1,4 +1,4 @@
-// PodLedger: which pod belongs to which worker, which pods are of no use, and which nodes are avoided. No I/O, no
+// PodTable: which pod belongs to which worker, which pods are of no use, and which nodes are avoided. No I/O, no
 // clock.
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace hypertune::inline v0::k8s {
 
 /// The pods of one experiment, as reported by Kubernetes. Times are seconds of any steady clock. Not thread-safe.
-class PodLedger {
+class PodTable {
  public:
   /// Seconds for which a node is avoided after a pod was lost on it: longer than Kubernetes takes to notice (40 s or
   /// more).
@@ -31,15 +31,15 @@ class PodLedger {
     // The report may be older than its deletion.
     if (pod.deleted) state.deleted = state.leaving = true;
     // Remember that it ended by itself, as it may be deleted before anyone asks.
-    state.own_end =
-        !state.disrupted && (pod.state.own_end || (state.phase == PodState::Phase::ended && !state.leaving));
+    state.ended_by_itself =
+        !state.disrupted && (pod.state.ended_by_itself || (state.phase == PodState::Phase::ended && !state.leaving));
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
                       pod.state.sentence != state.sentence || pod.state.node != state.node ||
                       pod.state.driver != state.driver || pod.state.deleted != state.deleted;
-    if (state.hope != PodState::Hope::doubtful)
-      pod.doubtful_since.reset();
-    else if (!pod.doubtful_since)
-      pod.doubtful_since = now;
+    if (state.prospect != PodState::Prospect::unlikely)
+      pod.unlikely_since.reset();
+    else if (!pod.unlikely_since)
+      pod.unlikely_since = now;
     pod.state = std::move(state);
     return news;
   }
@@ -48,7 +48,7 @@ class PodLedger {
     const auto pod = pods_.find(name);
     if (pod == pods_.end() || pod->second.state.phase != PodState::Phase::waiting) return false;
     pod->second.started = true;
-    pod->second.doubtful_since.reset();
+    pod->second.unlikely_since.reset();
     run(pod->second.state);
     return true;
   }
@@ -75,7 +75,7 @@ class PodLedger {
   }
   /// Nothing is to be run in this pod again, because it did not answer. New pods are also kept off its node for a
   /// while, unless the pod is known to have ended by itself, or it alone was taken away (deleted, evicted, preempted).
-  void doubt(const std::string& pod, Seconds now) {
+  void discard_and_avoid_node(const std::string& pod, Seconds now) {
     const auto* state = find(pod);
     const bool own = state != nullptr && (state->leaving || state->phase == PodState::Phase::ended);
     if (state != nullptr && (!own || is_doing_of_node(*state))) avoid(state->node, now);
@@ -86,7 +86,7 @@ class PodLedger {
     if (!node.empty()) avoided_[node] = now + avoid_for;
   }
   /// Allows all nodes again, because the others have no room.
-  void forgive() { avoided_.clear(); }
+  void clear_avoided() { avoided_.clear(); }
   std::vector<std::string> avoided(Seconds now) {
     std::erase_if(avoided_, [&](const auto& each) { return each.second <= now; });
     std::vector<std::string> nodes;
@@ -105,9 +105,9 @@ class PodLedger {
     return found == ends_.end() ? nullptr : &found->second;
   }
   /// A pod that ended by itself, even if it was deleted afterwards; otherwise nullptr.
-  const PodState* own_end_of(const std::string& pod) const {
+  const PodState* find_ended_by_itself(const std::string& pod) const {
     const auto* state = find_or_last(pod);
-    return state != nullptr && state->own_end ? state : nullptr;
+    return state != nullptr && state->ended_by_itself ? state : nullptr;
   }
   /// The pod that the worker can use, running or on its way to running.
   const PodState* usable_of(const std::string& worker) const {
@@ -119,13 +119,13 @@ class PodLedger {
     return best;
   }
   bool is_usable(const PodState& state) const {
-    return state.phase != PodState::Phase::ended && !state.leaving && state.hope != PodState::Hope::none &&
+    return state.phase != PodState::Phase::ended && !state.leaving && state.prospect != PodState::Prospect::never &&
            !discarded_.contains(state.name);
   }
-  /// Since when it has been doubtful that this pod will ever run.
-  std::optional<Seconds> doubtful_since(const std::string& pod) const {
+  /// Since when it has been unlikely that this pod will run without a correction.
+  std::optional<Seconds> unlikely_since(const std::string& pod) const {
     const auto found = pods_.find(pod);
-    return found == pods_.end() ? std::nullopt : found->second.doubtful_since;
+    return found == pods_.end() ? std::nullopt : found->second.unlikely_since;
   }
 
   /// Declares that this worker may have pods. Pods of other workers are superfluous.
@@ -138,24 +138,24 @@ class PodLedger {
   std::vector<std::string> superfluous() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_) {
-      if (goes(pod.state)) continue;
+      if (is_going_away(pod.state)) continue;
       const auto* kept = wanted_.contains(pod.state.worker) ? usable_of(pod.state.worker) : nullptr;
       if (kept == nullptr || kept->name != name) names.push_back(name);
     }
     return names;
   }
   /// Usable pods that were given the address of another driver.
-  std::vector<std::string> astray(const std::string& driver) const {
+  std::vector<std::string> with_other_driver(const std::string& driver) const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_)
       if (is_usable(pod.state) && pod.state.driver != driver) names.push_back(name);
     return names;
   }
   /// Pods that are not being deleted.
-  std::vector<std::string> staying() const {
+  std::vector<std::string> remaining() const {
     std::vector<std::string> names;
     for (const auto& [name, pod] : pods_)
-      if (!goes(pod.state)) names.push_back(name);
+      if (!is_going_away(pod.state)) names.push_back(name);
     return names;
   }
   /// Names of all existing pods except those whose deletion has been requested.
@@ -179,12 +179,12 @@ class PodLedger {
 
  private:
   // Whether it need not be deleted, or not yet.
-  static bool goes(const PodState& state) {
+  static bool is_going_away(const PodState& state) {
     return state.deleted || (state.leaving && state.phase != PodState::Phase::ended);
   }
   static void run(PodState& state) {
     state.phase = PodState::Phase::running;
-    state.hope = PodState::Hope::likely;
+    state.prospect = PodState::Prospect::likely;
     if (!state.leaving) state.reason = state.sentence = "";
   }
   static bool is_doing_of_node(const PodState& state) {
@@ -194,7 +194,7 @@ class PodLedger {
 
   struct Pod {
     PodState state = {};
-    std::optional<Seconds> doubtful_since = {};
+    std::optional<Seconds> unlikely_since = {};
     bool told = false;
     bool started = false;  // see start(); overrides the reported status
     bool deleted = false;  // see deleted(); overrides the reported status

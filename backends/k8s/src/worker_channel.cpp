@@ -1,5 +1,5 @@
 // A connection between a worker's pod and its driver.
-#include "call_line.hpp"
+#include "worker_channel.hpp"
 
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/format.hpp>
@@ -24,30 +24,30 @@ namespace websocket = beast::websocket;
 
 }  // namespace
 
-CallLine::CallLine(Socket socket, asio::ssl::context& tls)
+WorkerChannel::WorkerChannel(Socket socket, asio::ssl::context& tls)
     : stream_(std::move(socket), tls),
       timer_(stream_.get_executor()),
       close_timer_(stream_.get_executor()),
       turn_(stream_.get_executor()) {}
 
-void CallLine::prepare() {
+void WorkerChannel::prepare() {
   ErrorCode ignored;
   socket().set_option(asio::ip::tcp::no_delay(true), ignored);
-  stream_.read_message_max(call_message);
+  stream_.read_message_max(max_channel_message);
   stream_.auto_fragment(false);
   stream_.binary(true);
-  stream_.write_buffer_bytes(call_message);  // masking copies a worker's messages in such pieces
+  stream_.write_buffer_bytes(max_channel_message);  // masking copies a worker's messages in such pieces
 }
 
-CallLine::Deadline::Deadline(const std::shared_ptr<CallLine>& line, double seconds, std::string why)
-    : timer_(line->stream_.get_executor()) {
+WorkerChannel::Deadline::Deadline(const std::shared_ptr<WorkerChannel>& channel, double seconds, std::string why)
+    : timer_(channel->stream_.get_executor()) {
   timer_.expires_after(hypertune::detail::as_duration(seconds));
-  timer_.async_wait([line, why = std::move(why)](ErrorCode error) {
-    if (!error) line->cut(why);
+  timer_.async_wait([channel, why = std::move(why)](ErrorCode error) {
+    if (!error) channel->cut(why);
   });
 }
 
-void CallLine::begin(double ping, double silence) {
+void WorkerChannel::begin(double ping, double silence) {
   ping_ = ping;
   silence_ = silence;
   heard_ = hypertune::detail::steady_seconds();
@@ -56,7 +56,7 @@ void CallLine::begin(double ping, double silence) {
   tick();
 }
 
-void CallLine::tick() {
+void WorkerChannel::tick() {
   timer_.expires_after(hypertune::detail::as_duration(ping_));
   timer_.async_wait([self = shared_from_this()](ErrorCode error) {
     if (error || self->over_) return;
@@ -74,7 +74,7 @@ void CallLine::tick() {
   });
 }
 
-asio::awaitable<bool> CallLine::send(Part part, char* piece, std::size_t size) {
+asio::awaitable<bool> WorkerChannel::send(Part part, char* piece, std::size_t size) {
   while (writing_ && !closing()) co_await turn_.wait();
   if (closing()) {
     turn_.raise();  // wake the next waiting sender
@@ -90,7 +90,7 @@ asio::awaitable<bool> CallLine::send(Part part, char* piece, std::size_t size) {
   co_return !error;
 }
 
-asio::awaitable<bool> CallLine::receive(Received& into) {
+asio::awaitable<bool> WorkerChannel::receive(Received& into) {
   while (!over_) {
     ErrorCode error;
     reading_ = true;
@@ -122,14 +122,14 @@ asio::awaitable<bool> CallLine::receive(Received& into) {
   co_return false;
 }
 
-void CallLine::failed(const ErrorCode& error) {
+void WorkerChannel::failed(const ErrorCode& error) {
   if (error != websocket::error::closed) return cut("the connection was lost: " + error.message());
   const auto said =
       hypertune::detail::ascii_line(std::string_view(stream_.reason().reason.data(), stream_.reason().reason.size()));
   cut(said.empty() ? std::string("the other side has closed the connection") : said);
 }
 
-void CallLine::close(std::string why) {
+void WorkerChannel::close(std::string why) {
   if (closing()) return;
   closing_ = true;
   why_ = std::move(why);
@@ -143,7 +143,7 @@ void CallLine::close(std::string why) {
   stream_.async_close(reason, [self = shared_from_this()](ErrorCode) { self->cut({}); });
 }
 
-void CallLine::cut(std::string why) {
+void WorkerChannel::cut(std::string why) {
   if (std::exchange(over_, true)) return;
   if (!closing_) why_ = std::move(why);
   timer_.cancel();
@@ -154,17 +154,18 @@ void CallLine::cut(std::string why) {
   if (const auto told = std::exchange(on_over_, nullptr)) told();
 }
 
-asio::awaitable<void> pump(std::shared_ptr<CallLine> line, LocalSocket& from, Part part, bool* moved) {
+asio::awaitable<void> pump(std::shared_ptr<WorkerChannel> channel, LocalSocket& from, Part part, bool* moved) {
   std::unique_ptr<char[]> piece;
   std::size_t room = 0;
-  while (!line->closing()) {
+  while (!channel->closing()) {
     ErrorCode error;
     // Do not hold a buffer while there is nothing to send.
     co_await from.async_wait(asio::socket_base::wait_read, asio::redirect_error(asio::use_awaitable, error));
     if (error) break;
     int waiting = 0;
     ::ioctl(from.native_handle(), FIONREAD, &waiting);
-    const auto wanted = std::clamp<std::size_t>(static_cast<std::size_t>(std::max(waiting, 1)), 1, call_message - 1);
+    const auto wanted =
+        std::clamp<std::size_t>(static_cast<std::size_t>(std::max(waiting, 1)), 1, max_channel_message - 1);
     if (wanted + 1 > room) {
       room = wanted + 1;
       piece = std::make_unique_for_overwrite<char[]>(room);
@@ -173,7 +174,7 @@ asio::awaitable<void> pump(std::shared_ptr<CallLine> line, LocalSocket& from, Pa
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (n <= 0) break;
     *moved = true;
-    const bool sent = co_await line->send(part, piece.get(), static_cast<std::size_t>(n) + 1);
+    const bool sent = co_await channel->send(part, piece.get(), static_cast<std::size_t>(n) + 1);
     if (!sent) break;
     constexpr std::size_t most_kept = 16384;
     if (room > most_kept && static_cast<std::size_t>(n) + 1 < room / 2) {

@@ -1,7 +1,7 @@
-// HomeCall: a worker's connection, on the driver's side.
+// WorkerConnection: a worker's connection, on the driver's side.
 #pragma once
 
-#include "call_line.hpp"
+#include "worker_channel.hpp"
 
 #include <hypertune/detail/descriptor.hpp>
 
@@ -17,27 +17,27 @@ struct StreamEnds {
 };
 
 /// Used on the listener's one thread.
-class HomeCall : public std::enable_shared_from_this<HomeCall> {
+class WorkerConnection : public std::enable_shared_from_this<WorkerConnection> {
  public:
-  /// `ended` is called once, when the line has ended.
-  HomeCall(std::shared_ptr<CallLine> line, std::function<void(HomeCall&)> ended);
+  /// `ended` is called once, when the channel has ended.
+  WorkerConnection(std::shared_ptr<WorkerChannel> channel, std::function<void(WorkerConnection&)> ended);
 
   /// Called when the worker is accepted: begins to read.
   void start(double ping, double silence);
   /// Starts an agent in the pod and connects its streams to `ends`.
   void carry(StreamEnds ends);
   /// Closes the connection properly, which ends the agent.
-  void close(std::string why) { line_->close(std::move(why)); }
-  void cut(std::string why) { line_->cut(std::move(why)); }
+  void close(std::string why) { channel_->close(std::move(why)); }
+  void cut(std::string why) { channel_->cut(std::move(why)); }
 
  private:
-  static asio::awaitable<void> listen(std::shared_ptr<HomeCall> self);
-  static asio::awaitable<void> speak(std::shared_ptr<HomeCall> self);
-  asio::awaitable<void> take(CallLine::Received said);
+  static asio::awaitable<void> listen(std::shared_ptr<WorkerConnection> self);
+  static asio::awaitable<void> speak(std::shared_ptr<WorkerConnection> self);
+  asio::awaitable<void> take(WorkerChannel::Received said);
   void finish();
 
-  std::shared_ptr<CallLine> line_;
-  std::function<void(HomeCall&)> ended_;
+  std::shared_ptr<WorkerChannel> channel_;
+  std::function<void(WorkerConnection&)> ended_;
   LocalSocket stream_, err_;
   bool carries_ = false;
 };

@@ -1,5 +1,5 @@
-// CallHomeDialer: a stream to the agent of a worker that connects by itself.
-#include "call_request.hpp"
+// ReverseDialer: a stream to the agent of a worker that connects by itself.
+#include "connect_request.hpp"
 #include "listener_state.hpp"
 
 #include <hypertune/detail/as_duration.hpp>
@@ -27,26 +27,26 @@ using remote::FailureClass;
 
 }  // namespace
 
-CallHomeDialer::Place::Place(std::shared_ptr<AgentListener::State> state, std::string name, double seconds,
-                             std::function<void()> on_connection)
+ReverseDialer::Place::Place(std::shared_ptr<AgentListener::State> state, std::string name, double seconds,
+                            std::function<void()> on_connection)
     : listener(std::move(state)), worker(std::move(name)), patience(seconds), connected(std::move(on_connection)) {
   const std::lock_guard lock(listener->mutex);
   if (!listener->places.emplace(worker, this).second)
     fail(Errc::usage, "there is a dialer for the worker '{}' already", worker);
 }
 
-CallHomeDialer::Place::~Place() { listener->drop(*this); }
+ReverseDialer::Place::~Place() { listener->drop(*this); }
 
-CallHomeDialer::CallHomeDialer(AgentListener listener, std::string worker, double patience,
-                               std::function<void()> connected) {
+ReverseDialer::ReverseDialer(AgentListener listener, std::string worker, double patience,
+                             std::function<void()> connected) {
   if (!is_worker_name(worker))
     fail(Errc::usage, "'{}' is no name of a worker: letters, digits, '.', '_' and '-' make one", worker);
   place_ = std::make_shared<Place>(std::move(listener.state_), std::move(worker), patience, std::move(connected));
 }
 
-const std::string& CallHomeDialer::worker() const { return place_->worker; }
+const std::string& ReverseDialer::worker() const { return place_->worker; }
 
-remote::AgentStream CallHomeDialer::dial(std::stop_token stop, const Look& look) const {
+remote::AgentStream ReverseDialer::dial(std::stop_token stop, const FailureCheck& check) const {
   auto [stream, our_stream] = hypertune::detail::make_socket_pair();
   auto [err, our_err] = hypertune::detail::make_socket_pair();
   Descriptor second(::fcntl(stream.get(), F_DUPFD_CLOEXEC, 0));
@@ -57,26 +57,26 @@ remote::AgentStream CallHomeDialer::dial(std::stop_token stop, const Look& look)
   std::unique_lock lock(state.mutex);
   if (state.closed) throw DialError(FailureClass::transient, "the driver listens no more");
   if (place.refused) throw DialError(place.refused->failure, place.refused->why);
-  const auto ticket = state.request(place, {std::move(our_stream), std::move(our_err)});
+  const auto pending = state.request(place, {std::move(our_stream), std::move(our_err)});
   if (place.patience > 0) {
-    const auto settled = [&] { return ticket->taken || ticket->over; };
+    const auto settled = [&] { return pending->taken || pending->over; };
     const auto until = std::chrono::steady_clock::now() + hypertune::detail::as_duration(place.patience);
-    std::optional<DialError> hopeless;
-    while (!hopeless && !settled() && !stop.stop_requested() && std::chrono::steady_clock::now() < until) {
-      constexpr std::chrono::seconds looks_every{1};
-      if (!look) {
+    std::optional<DialError> failure;
+    while (!failure && !settled() && !stop.stop_requested() && std::chrono::steady_clock::now() < until) {
+      constexpr std::chrono::seconds check_every{1};
+      if (!check) {
         state.changed.wait_until(lock, stop, until, settled);
-      } else if (!state.changed.wait_until(lock, stop, std::min(until, std::chrono::steady_clock::now() + looks_every),
+      } else if (!state.changed.wait_until(lock, stop, std::min(until, std::chrono::steady_clock::now() + check_every),
                                            settled)) {
         lock.unlock();
-        hopeless = look();
+        failure = check();
         lock.lock();
       }
     }
-    if (!ticket->taken) {
-      if (place.waiting == ticket) place.waiting = nullptr;
-      if (hopeless) throw *std::move(hopeless);
-      if (ticket->over) throw DialError(ticket->failure, ticket->why);
+    if (!pending->taken) {
+      if (place.waiting == pending) place.waiting = nullptr;
+      if (failure) throw *std::move(failure);
+      if (pending->over) throw DialError(pending->failure, pending->why);
       if (stop.stop_requested()) throw DialError(FailureClass::transient, "it was not waited for any longer");
       throw DialError(FailureClass::transient, place.why.empty()
                                                    ? fmt::format("it has not connected within {:g} s", place.patience)
@@ -87,10 +87,10 @@ remote::AgentStream CallHomeDialer::dial(std::stop_token stop, const Look& look)
           .from = std::move(stream),
           .err = std::move(err),
           .carrier = remote::StreamCarrier(
-              [place = place_, ticket](double grace) { place->listener->end(*place, ticket, grace); })};
+              [place = place_, pending](double grace) { place->listener->end(*place, pending, grace); })};
 }
 
-remote::FailureClass CallHomeDialer::classify(const std::string& said) const {
+remote::FailureClass ReverseDialer::classify(const std::string& said) const {
   {
     const std::lock_guard lock(place_->listener->mutex);
     if (place_->refused) return place_->refused->failure;
@@ -103,13 +103,13 @@ remote::FailureClass CallHomeDialer::classify(const std::string& said) const {
   return FailureClass::unknown;
 }
 
-void CallHomeDialer::waits(std::string why) const {
+void ReverseDialer::set_waiting_reason(std::string why) const {
   const std::lock_guard lock(place_->listener->mutex);
   place_->why = std::move(why);
   place_->refused.reset();
 }
 
-void CallHomeDialer::refuse(remote::FailureClass failure, std::string why) const {
+void ReverseDialer::refuse(remote::FailureClass failure, std::string why) const {
   const std::lock_guard lock(place_->listener->mutex);
   place_->refused = {failure, why};
   if (place_->waiting) place_->listener->refuse(std::exchange(place_->waiting, nullptr), failure, why);

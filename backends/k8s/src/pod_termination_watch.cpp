@@ -1,5 +1,5 @@
-// OwnEnd: watches this program's own pod.
-#include "own_end.hpp"
+// PodTerminationWatch: watches this program's own pod.
+#include "pod_termination_watch.hpp"
 
 #include "pod_state.hpp"
 
@@ -15,7 +15,8 @@
 
 namespace hypertune::inline v0::k8s {
 
-OwnEnd::OwnEnd(Client client, const std::string& pod, std::function<void(const std::string&)> say)
+PodTerminationWatch::PodTerminationWatch(Client client, const std::string& pod,
+                                         std::function<void(const std::string&)> say)
     : say_(std::move(say)) {
   watch_ = client.watch({.path = api_path({"api", "v1", "namespaces", client.name_space(), "pods"}),
                          .field_selector = fmt::format("metadata.name={}", pod)},
@@ -24,7 +25,7 @@ OwnEnd::OwnEnd(Client client, const std::string& pod, std::function<void(const s
   thread_ = std::jthread([this](const std::stop_token& stop) { wait(stop); });
 }
 
-void OwnEnd::see(const WatchEvent& event) {
+void PodTerminationWatch::see(const WatchEvent& event) {
   if (event.object == nullptr) return;
   const auto state = pod_state(*event.object, {});
   const std::lock_guard lock(mutex_);
@@ -35,7 +36,7 @@ void OwnEnd::see(const WatchEvent& event) {
   changed_.notify_all();
 }
 
-void OwnEnd::wait(const std::stop_token& stop) {
+void PodTerminationWatch::wait(const std::stop_token& stop) {
   constexpr Seconds node_takes = 5, more = 10;
   std::unique_lock lock(mutex_);
   const auto sleep = [&](Seconds seconds) {

@@ -1,8 +1,9 @@
-// KeeperCall: a connection of a pod to its driver, from the attempt to connect to its end, and the agent that uses it.
+// DriverConnection: a connection of a pod to its driver, from the attempt to connect to its end, and the agent that
+// uses it.
 #pragma once
 
-#include "call_line.hpp"
 #include "keeper_agents.hpp"
+#include "worker_channel.hpp"
 
 #include <hypertune/k8s/driver_address.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
@@ -16,16 +17,16 @@
 namespace hypertune::inline v0::k8s {
 
 /// Used on the keeper's one thread, and only once.
-class KeeperCall : public std::enable_shared_from_this<KeeperCall> {
+class DriverConnection : public std::enable_shared_from_this<DriverConnection> {
  public:
-  KeeperCall(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents, DriverAddress driver);
+  DriverConnection(asio::io_context& io, const KeeperOptions& options, KeeperAgents& agents, DriverAddress driver);
 
   /// Connects, serves the driver, and ends the agent that it has started. Returns whether the driver accepted the pod.
   asio::awaitable<bool> run();
   /// Closes the connection properly.
   void close(std::string why);
   /// Whether the driver has accepted the pod and the connection is open.
-  bool stands() const { return open_ && line_ && !line_->closing(); }
+  bool is_connected() const { return open_ && channel_ && !channel_->closing(); }
   /// To be called when an agent has ended.
   void look() { changed_.raise(); }
   const DriverAddress& driver() const { return driver_; }
@@ -38,8 +39,8 @@ class KeeperCall : public std::enable_shared_from_this<KeeperCall> {
   asio::awaitable<void> serve();
   void start_agent();
   asio::awaitable<void> end_agent();
-  static asio::awaitable<void> speak(std::shared_ptr<KeeperCall> self);
-  static asio::awaitable<void> tell_errors(std::shared_ptr<KeeperCall> self);
+  static asio::awaitable<void> speak(std::shared_ptr<DriverConnection> self);
+  static asio::awaitable<void> tell_errors(std::shared_ptr<DriverConnection> self);
   asio::awaitable<void> say_end();
 
   asio::io_context& io_;
@@ -47,7 +48,7 @@ class KeeperCall : public std::enable_shared_from_this<KeeperCall> {
   KeeperAgents& agents_;
   DriverAddress driver_;
   asio::ssl::context tls_;
-  std::shared_ptr<CallLine> line_;
+  std::shared_ptr<WorkerChannel> channel_;
   LocalSocket stream_, err_;
   asio::posix::stream_descriptor log_;
   remote::detail::Wakeup changed_, errors_over_;

@@ -1,5 +1,5 @@
-// HomeDialer: agents that connect to their driver.
-#include "home_dialer.hpp"
+// ReversePodDialer: agents that connect to their driver.
+#include "reverse_pod_dialer.hpp"
 
 #include "silent_end.hpp"
 
@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-struct HomeDialer::State {
+struct ReversePodDialer::State {
   State(std::shared_ptr<PodFleet> pods, AgentListener door, std::string name, PrepareAgent files, Seconds seconds)
       : fleet(std::move(pods)),
         listener(std::move(door)),
@@ -26,16 +26,16 @@ struct HomeDialer::State {
   std::string worker;
   PrepareAgent prepare;
   Seconds patience;
-  std::string pod = {};                     // the pod whose connection is awaited
-  std::optional<CallHomeDialer> home = {};  // for that pod only: another pod's connection is not used for it
+  std::string pod = {};                    // the pod whose connection is awaited
+  std::optional<ReverseDialer> home = {};  // for that pod only: another pod's connection is not used for it
 };
 
-HomeDialer::HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
-                       PrepareAgent prepare, Seconds patience)
+ReversePodDialer::ReversePodDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
+                                   PrepareAgent prepare, Seconds patience)
     : state_(std::make_shared<State>(std::move(fleet), std::move(listener), std::move(worker), std::move(prepare),
                                      patience)) {}
 
-remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
+remote::AgentStream ReversePodDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
   const auto expect = [&](const std::string& pod) {
     if (pod == state.pod && state.home) return;
@@ -50,14 +50,14 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
     state.prepare(pod, stop);
     const Seconds until = hypertune::detail::steady_seconds() + state.patience;
     const auto look = [&]() -> std::optional<remote::DialError> {
-      if (auto end = state.fleet->own_end(pod.name, stop, 0)) return end;
+      if (auto end = state.fleet->find_end_error(pod.name, stop, 0)) return end;
       if (hypertune::detail::steady_seconds() < until) return std::nullopt;
       return remote::DialError(
           remote::FailureClass::permanent,
           fmt::format(
               "its pod {} runs, but has not connected to port {} of this driver within {:g} s: a network policy "
               "may be in the way, or its program is not one that serves trials{}",
-              pod.name, state.listener.port(), state.patience, state.fleet->last_words(pod.name, stop)));
+              pod.name, state.listener.port(), state.patience, state.fleet->log_tail(pod.name, stop)));
     };
     return watch_for_silence(state.home->dial(stop, look),
                              [fleet = state.fleet, name = pod.name] { fleet->discard(name, true); });
@@ -71,7 +71,7 @@ remote::AgentStream HomeDialer::dial(const std::stop_token& stop) const {
   }
 }
 
-remote::FailureClass HomeDialer::classify(const std::string& said) const {
+remote::FailureClass ReversePodDialer::classify(const std::string& said) const {
   return state_->home ? state_->home->classify(said) : remote::FailureClass::unknown;
 }
 

@@ -1,4 +1,4 @@
-// HomeDialer: starts an agent in a worker's pod that connects to the driver.
+// ReversePodDialer: starts an agent in a worker's pod that connects to the driver.
 #pragma once
 
 #include "pod_dialer.hpp"
@@ -13,14 +13,14 @@
 
 namespace hypertune::inline v0::k8s {
 
-/// For drivers that run in a pod themselves: see CallHomeDialer. Copies are one dialer.
-class HomeDialer {
+/// For drivers that run in a pod themselves: see ReverseDialer. Copies are one dialer.
+class ReversePodDialer {
  public:
   /// `prepare` copies what an agent needs, before it is started; the command that it returns is not used, as the pod
   /// starts its own. `patience`: seconds for which a pod may run without connecting; after that the error is a
   /// permanent one.
-  HomeDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker, PrepareAgent prepare,
-             Seconds patience);
+  ReversePodDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker, PrepareAgent prepare,
+                   Seconds patience);
 
   /// Waits for the worker's pod without a time limit, then for its connection, unless the pod ends.
   remote::AgentStream dial(const std::stop_token& stop) const;

@@ -1,4 +1,4 @@
-#include "paper.hpp"
+#include "documents.hpp"
 
 #include "commands.hpp"
 #include "cost.hpp"
@@ -178,7 +178,7 @@ void add_plot(CLI::App& app, std::function<int()>& chosen) {
 
 }  // namespace
 
-void add_paper_commands(CLI::App& app, std::function<int()>& chosen) {
+void add_document_commands(CLI::App& app, std::function<int()>& chosen) {
   add_report(app, chosen);
   add_plot(app, chosen);
 }

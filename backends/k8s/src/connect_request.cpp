@@ -1,7 +1,7 @@
 // Part of hypertune::k8s: the request with which a worker connects.
-#include "call_request.hpp"
+#include "connect_request.hpp"
 
-#include "call_line.hpp"
+#include "worker_channel.hpp"
 
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
@@ -26,19 +26,19 @@ bool is_worker_name(std::string_view name) {
   });
 }
 
-CallVerdict judge_call(const CallRequest& request, const Secret& token) {
+ConnectDecision check_connect_request(const ConnectRequest& request, const Secret& token) {
   constexpr std::string_view scheme = "Bearer ";
   const auto shown = view(request[http::field::authorization]);
   if (token.empty() || !shown.starts_with(scheme) || !token.matches(shown.substr(scheme.size())))
     return {http::status::unauthorized, "a wrong token, or none", {}};
   const auto target = view(request.target());
-  const auto name = target.substr(std::min(call_path.size(), target.size()));
-  if (!target.starts_with(call_path) || !is_worker_name(name))
-    return {http::status::not_found, fmt::format("there is only {}NAME here", call_path), {}};
+  const auto name = target.substr(std::min(worker_channel_path.size(), target.size()));
+  if (!target.starts_with(worker_channel_path) || !is_worker_name(name))
+    return {http::status::not_found, fmt::format("there is only {}NAME here", worker_channel_path), {}};
   const auto protocol = view(request[http::field::sec_websocket_protocol]);
-  if (protocol != call_protocol)
+  if (protocol != worker_channel_protocol)
     return {http::status::upgrade_required,
-            fmt::format("the driver speaks '{}': the pod's program is of another version", call_protocol),
+            fmt::format("the driver speaks '{}': the pod's program is of another version", worker_channel_protocol),
             {}};
   if (!boost::beast::websocket::is_upgrade(request))
     return {http::status::bad_request, "workers come by WebSocket", {}};

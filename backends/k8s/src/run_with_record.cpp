@@ -15,8 +15,9 @@ namespace hypertune::inline v0::k8s {
 
 using hypertune::detail::steady_seconds;
 
-int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::function<bool(std::string_view)>& out,
-                          const std::function<bool(std::string_view)>& err, const std::stop_token& stop) {
+int DriverJob::run_with_record(const std::vector<std::string>& arguments,
+                               const std::function<bool(std::string_view)>& out,
+                               const std::function<bool(std::string_view)>& err, const std::stop_token& stop) {
   auto& self = *impl_;
   const auto state = self.state(stop);
   std::string pod = state.phase == DriverJobState::Phase::running ? state.pod : "";
@@ -50,8 +51,8 @@ int DriverJob::run_beside(const std::vector<std::string>& arguments, const std::
       const auto found = self.get(self.pods_path(pod), stop);
       const auto seen = found ? pod_state(found->as_object(), "driver") : PodState();
       if (seen.phase == PodState::Phase::running) break;
-      if (seen.phase == PodState::Phase::ended || seen.hope == PodState::Hope::none || steady_seconds() > until ||
-          stop.stop_requested())
+      if (seen.phase == PodState::Phase::ended || seen.prospect == PodState::Prospect::never ||
+          steady_seconds() > until || stop.stop_requested())
         fail(Errc::io, "the pod that reads the experiment's folder does not run: it {}",
              seen.sentence.empty() ? "is gone" : seen.sentence);
       hypertune::detail::sleep_for(stop, 0.2);

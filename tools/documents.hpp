@@ -8,6 +8,6 @@
 namespace hypertune::inline v0::command {
 
 /// Adds the commands; the one on the command line sets `chosen`.
-void add_paper_commands(CLI::App& app, std::function<int()>& chosen);
+void add_document_commands(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace hypertune::inline v0::command
