@@ -26,8 +26,8 @@ struct ReversePodDialer::State {
   std::string worker;
   PrepareAgent prepare;
   Seconds patience;
-  std::string pod = {};                    // the pod whose connection is awaited
-  std::optional<ReverseDialer> home = {};  // for that pod only: another pod's connection is not used for it
+  std::string pod = {};                      // the pod whose connection is awaited
+  std::optional<ReverseDialer> dialer = {};  // for that pod only: another pod's connection is not used for it
 };
 
 ReversePodDialer::ReversePodDialer(std::shared_ptr<PodFleet> fleet, AgentListener listener, std::string worker,
@@ -38,18 +38,19 @@ ReversePodDialer::ReversePodDialer(std::shared_ptr<PodFleet> fleet, AgentListene
 remote::AgentStream ReversePodDialer::dial(const std::stop_token& stop) const {
   auto& state = *state_;
   const auto expect = [&](const std::string& pod) {
-    if (pod == state.pod && state.home) return;
-    state.home.reset();
+    if (pod == state.pod && state.dialer) return;
+    state.dialer.reset();
     state.pod = pod;
-    constexpr Seconds more = 10;  // `look` below reports the end of the patience first
-    state.home.emplace(state.listener, pod, state.patience + more, [fleet = state.fleet, pod] { fleet->started(pod); });
+    constexpr Seconds more = 10;  // `check` below reports the end of the patience first
+    state.dialer.emplace(state.listener, pod, state.patience + more,
+                         [fleet = state.fleet, pod] { fleet->started(pod); });
   };
   const auto pod = state.fleet->acquire(state.worker, stop, expect);
   expect(pod.name);
   try {
     state.prepare(pod, stop);
     const Seconds until = hypertune::detail::steady_seconds() + state.patience;
-    const auto look = [&]() -> std::optional<remote::DialError> {
+    const auto check = [&]() -> std::optional<remote::DialError> {
       if (auto end = state.fleet->find_end_error(pod.name, stop, 0)) return end;
       if (hypertune::detail::steady_seconds() < until) return std::nullopt;
       return remote::DialError(
@@ -59,7 +60,7 @@ remote::AgentStream ReversePodDialer::dial(const std::stop_token& stop) const {
               "may be in the way, or its program is not one that serves trials{}",
               pod.name, state.listener.port(), state.patience, state.fleet->log_tail(pod.name, stop)));
     };
-    return watch_for_silence(state.home->dial(stop, look),
+    return watch_for_silence(state.dialer->dial(stop, check),
                              [fleet = state.fleet, name = pod.name] { fleet->discard(name, true); });
   } catch (const remote::HostError& error) {
     throw remote::DialError(failure_of(error.problem()), error.what(), error.code());
@@ -72,7 +73,7 @@ remote::AgentStream ReversePodDialer::dial(const std::stop_token& stop) const {
 }
 
 remote::FailureClass ReversePodDialer::classify(const std::string& said) const {
-  return state_->home ? state_->home->classify(said) : remote::FailureClass::unknown;
+  return state_->dialer ? state_->dialer->classify(said) : remote::FailureClass::unknown;
 }
 
 }  // namespace hypertune::inline v0::k8s
