@@ -9,9 +9,9 @@
 
 namespace hypertune::inline v0 {
 
-/// Used by threads, worker processes and the inline executor to carry out Launch, Continue, Pause and Stop: the code
-/// that drives an attempt asks next() what to do, does it with an AttemptRun, and calls reported() or ended() with the
-/// outcome. Not thread-safe.
+/// Used by threads, worker processes, the inline executor and the simulation to carry out Launch, Continue, Pause and
+/// Stop: the code that drives an attempt asks next() what to do, does it with an AttemptRun, and calls reported() or
+/// ended() with the outcome. Not thread-safe.
 class AttemptMachine {
  public:
   enum class Do : std::uint8_t {

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/visit.hpp>
+#include <hypertune/execute/attempt_machine.hpp>
 #include <hypertune/execute/attempt_run.hpp>
 #include <hypertune/execute/kept_runs.hpp>
 #include <hypertune/execute/simulated.hpp>
@@ -15,6 +16,7 @@
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <variant>
 
@@ -79,15 +81,15 @@ class SimulatedExecutor::State {
   };
   struct Run {
     Launch launch;
-    std::optional<AttemptRun> attempt;
+    AttemptMachine machine = {};
+    std::optional<AttemptRun> attempt = {};
     int steps = 0;            // done
     int saved = 0;            // steps done at the last save
     Seconds at = 0;           // time of the run; behind now_ while it catches up after a restart
-    std::uint64_t fence = 0;  // of the event that it waits for; 0: it waits for an answer
-    bool started = false, parked = false;
+    std::uint64_t fence = 0;  // of the event that ends its step; 0: it waits for an answer, or for its workers
+    bool started = false;
     std::optional<SimulatedGroup> group = {};  // set for several workers
     std::uint64_t forming = 0;                 // fence of the event when its workers are ready
-    bool answered = false;                     // it is to train as soon as they are ready
     bool resizing = false;                     // a Resized is to be sent then
     int failing = -1;                          // rank whose failure ends the step; -1: none
   };
@@ -102,8 +104,9 @@ class SimulatedExecutor::State {
 
   void on(Launch& launch) {
     auto& run = runs_[launch.trial];
-    const bool held = launch.parked && run.parked && run.launch.attempt == launch.attempt;
+    const bool held = launch.parked && run.machine.parked() && run.launch.attempt == launch.attempt;
     if (held) {
+      run.machine.resume();
       if (run.attempt) run.attempt->proceed(launch.allocation.lead);
       run.launch.allocation = std::move(launch.allocation);
     } else {
@@ -112,24 +115,24 @@ class SimulatedExecutor::State {
       run.steps = run.launch.next_step;
       run.saved = run.launch.restore.empty() ? 0 : run.launch.restore.front().steps;
     }
-    run.parked = false;
+    run.machine.next();  // it begins, or goes on
     const auto under_way = std::exchange(run.launch.under_way, std::nullopt);
     run.at = under_way ? under_way->since : now_;
+    if (under_way && under_way->reported) run.machine.reported();
     if (under_way && !under_way->growths.empty()) return take_up(run, *under_way);
-    const bool answered = !under_way || !under_way->reported, forming = under_way && under_way->forming;
+    const bool trains = run.machine.stepping(), forming = under_way && under_way->forming;
     const int workers = run.launch.allocation.workers();
     if (workers == 1 && !run.group && !forming) {
-      if (!answered) return;
+      if (!trains) return;
       run.at += startup();
       return schedule(run);
     }
-    if (forming ? run.at + startup() < now_ : !answered) {  // they were ready before
+    if (forming ? run.at + startup() < now_ : !trains) {  // they were ready before
       if (forming) run.at += startup();
       run.group.emplace(run.launch.allocation);
-      if (answered) schedule(run);
+      if (trains) schedule(run);
       return;
     }
-    run.answered = answered;
     run.resizing = forming;
     run.group.emplace();
     form(run, {}, std::vector<int>(static_cast<std::size_t>(workers), -1));
@@ -139,11 +142,11 @@ class SimulatedExecutor::State {
     run.group = SimulatedGroup::joined(under_way.growths, run.launch.allocation, startup());
     run.resizing = true;
     if (under_way.forming) run.at += startup();
-    if (!under_way.reported) go_on(run);
+    if (run.machine.stepping()) go_on(run);
   }
   void on(Resize& c) {
     Run* run = find(c.trial, c.attempt);
-    if (run == nullptr || run->parked) return;
+    if (run == nullptr || run->machine.parked()) return;
     SimulatedGroup& group = group_of(*run);
     if (c.allocation.generation <= group.generation()) return;
     if (group.changes() && group.stands_ready(run->at)) group.take_over();  // it would have done so with the answer
@@ -174,16 +177,15 @@ class SimulatedExecutor::State {
     run.group->take_over();
     const Resized resized{run.launch.trial, run.launch.attempt, run.group->generation()};
     if (run.attempt) run.attempt->context().move_to(run.launch.allocation.lead);
-    if (std::exchange(run.answered, false)) schedule(run);
+    if (run.machine.stepping()) schedule(run);
     if (std::exchange(run.resizing, false)) start_.sink(resized);
   }
-  // Goes on with the next step, in the newest generation if all its workers are ready.
+  // Goes on with the next step, in the newest generation if all its workers are ready. If no workers train, formed()
+  // will do it.
   void go_on(Run& run) {
-    const bool takes_over = run.group && run.group->changes() && run.group->stands_ready(run.at);
-    run.answered = takes_over || (run.group && !run.group->trains());
-    if (takes_over)
+    if (run.group && run.group->changes() && run.group->stands_ready(run.at))
       formed(run);
-    else if (!run.answered)
+    else if (!run.group || run.group->trains())
       schedule(run);
   }
   SimulatedGroup& group_of(Run& run) {
@@ -196,7 +198,7 @@ class SimulatedExecutor::State {
     if (run == nullptr) return;
     auto loss = group_of(*run).lose(members);
     if (loss.halts) {
-      run->answered |= std::exchange(run->fence, 0) != 0;  // the interrupted step is done again
+      run->fence = 0;  // an interrupted step is done again
       run->forming = 0;
       if (loss.for_good) return fail_run(trial, attempt, std::move(cause));
     } else if (loss.ranks.empty()) {
@@ -212,38 +214,31 @@ class SimulatedExecutor::State {
     start_.sink(MemberLost{trial, attempt, run.group->generation(), std::move(ranks), std::move(cause)});
   }
   static Cause lost_worker() { return {.source = FailureSource::infrastructure, .text = "its worker was lost"}; }
-  void on(const Continue& c) {
-    if (auto* run = waiting(c.trial, c.attempt)) {
-      if (c.save && !save(*run)) return;
-      go_on(*run);
-    }
-  }
-  void on(const Pause& c) {
-    if (auto* run = waiting(c.trial, c.attempt)) {
-      if (c.save && !save(*run)) return;
-      if (run->attempt) run->attempt->park();
-      run->parked = true;
-      run->forming = 0;
-      start_.sink(Paused{c.trial, c.attempt, true});
-    }
-  }
-  void on(const Stop& c) {
-    if (auto* run = find(c.trial, c.attempt)) {
-      const bool parked = run->parked;
-      if (c.save && run->fence == 0 && !parked && !save(*run)) return;  // within a step nothing can be saved
-      runs_.erase(c.trial);
-      if (!parked) start_.sink(Stopped{c.trial, c.attempt});
+  template <class C>
+  void on(const C& command) {  // Continue, Pause or Stop
+    Run* run = find(command.trial, command.attempt);
+    if (run == nullptr || !(run->machine.expects_answer() || std::is_same_v<C, Stop>)) return;
+    const bool parked = run->machine.parked();
+    run->machine.on(command);
+    const auto action = run->machine.next();
+    if (action.save && run->fence == 0 && !save(*run)) return;  // within a step nothing can be saved
+    switch (action.what) {
+      case AttemptMachine::Do::step: return go_on(*run);
+      case AttemptMachine::Do::park:
+        if (run->attempt) run->attempt->park();
+        run->forming = 0;
+        return start_.sink(Paused{command.trial, command.attempt, true});
+      case AttemptMachine::Do::end:
+        runs_.erase(command.trial);
+        if (!parked) start_.sink(Stopped{command.trial, command.attempt});
+        return;
+      default: return;
     }
   }
 
   Run* find(TrialId trial, Attempt attempt) {
     const auto found = runs_.find(trial);
     return found != runs_.end() && found->second.launch.attempt == attempt ? &found->second : nullptr;
-  }
-
-  Run* waiting(TrialId trial, Attempt attempt) {  // the run, if it waits for an answer
-    Run* run = find(trial, attempt);
-    return run != nullptr && run->fence == 0 && !run->answered && !run->parked ? run : nullptr;
   }
 
   // Schedules the end of the present step.
@@ -266,7 +261,7 @@ class SimulatedExecutor::State {
     for (auto it = runs_.begin(); it != runs_.end();) {
       const Run& run = it->second;
       auto members = members_on(run, worker);
-      const bool here = !members.empty(), parked = run.parked;
+      const bool here = !members.empty(), parked = run.machine.parked();
       if (here && !parked) victims.push_back({it->first, run.launch.attempt, std::move(members)});
       it = here && parked ? runs_.erase(it) : std::next(it);  // no event is sent for parked runs
     }
@@ -309,6 +304,7 @@ class SimulatedExecutor::State {
       return start_.sink(Finished{due.trial, attempt});
     }
     run.steps = run.attempt->steps();
+    run.machine.reported();
     const int wanted = run.attempt->context().wanted_workers();
     start_.sink(Reported{due.trial, attempt, std::move(*done.report), std::move(done.made), 0, false, wanted});
   }
