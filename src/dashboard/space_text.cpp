@@ -1,8 +1,6 @@
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/parse_number.hpp>
-#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/front.hpp>
-#include <hypertune/record/pareto.hpp>
 #include <hypertune/show/view/front.hpp>
 #include <hypertune/show/view/space_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
@@ -199,58 +197,16 @@ double seconds_left(const ExperimentView& view) {
   return info.elapsed * (all - done) / done;
 }
 
-std::vector<std::optional<std::vector<double>>> front_losses(const ExperimentView& view) {
-  const auto& info = view.results().experiment();
-  std::vector<std::optional<std::vector<double>>> all(view.size());
-  std::vector<std::uint32_t> metrics;
-  for (const auto& objective : info.objectives) {
-    const auto metric = view.metric(objective.metric);
-    if (!metric) return all;
-    metrics.push_back(*metric);
-  }
-  const auto last = [](const TrialRow& row, std::uint32_t metric) -> std::optional<double> {
-    const Curve* curve = row.curve(metric);
-    if (curve == nullptr || curve->points().back().step != row.steps - 1) return std::nullopt;
-    return curve->points().back().value;
+detail::FrontLosses front_losses(const ExperimentView& view) {
+  const auto last = [&](const TrialRow& row, const std::string& name) -> const double* {
+    const auto metric = view.metric(name);
+    const Curve* curve = metric ? row.curve(*metric) : nullptr;
+    return curve != nullptr && curve->points().back().step == row.steps - 1 ? &curve->points().back().value : nullptr;
   };
-  const auto feasible = [&](const TrialRow& row) {
-    for (const auto& bound : info.constraints) {
-      const auto metric = view.metric(bound.metric);
-      const auto value = metric ? last(row, *metric) : std::nullopt;
-      if (value ? !(detail::excess(bound, *value) <= 0) : row.violation != 0) return false;
-    }
-    return true;
-  };
-  bool only_feasible = false;
-  for (std::size_t i = 0; i < view.size(); ++i) {
-    const TrialRow& row = view.rows()[i];
-    if (row.state == TrialState::failed) continue;
-    std::vector<double> losses;
-    for (std::size_t k = 0; k < metrics.size(); ++k)
-      if (const auto value = last(row, metrics[k]); value && !std::isnan(*value))
-        losses.push_back(detail::loss_of(*value, info.objectives[k].mode));
-    if (losses.size() != metrics.size()) continue;
-    if (!info.constraints.empty() && feasible(row) != only_feasible) {
-      if (only_feasible) continue;
-      only_feasible = true;
-      std::fill(all.begin(), all.end(), std::nullopt);
-    }
-    all[i] = std::move(losses);
-  }
-  return all;
+  return detail::front_losses(view.results().experiment(), view.rows(), last,
+                              [](const TrialRow& row) { return row.violation == 0; });
 }
 
-std::vector<std::size_t> front_places(const ExperimentView& view) {
-  std::vector<std::vector<double>> losses;
-  std::vector<std::size_t> places, front;
-  auto all = front_losses(view);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i]) continue;
-    losses.push_back(std::move(*all[i]));
-    places.push_back(i);
-  }
-  for (const std::size_t at : pareto_front(losses)) front.push_back(places[at]);
-  return front;
-}
+std::vector<std::size_t> front_places(const ExperimentView& view) { return detail::front_places(front_losses(view)); }
 
 }  // namespace hypertune::inline v0::view

@@ -173,13 +173,8 @@ inline double hypervolume(const Results& results, std::span<const double> refere
   for (std::size_t k = 0; k < objectives.size(); ++k)
     bound.push_back(detail::loss_of(reference[k], objectives[k].mode));
   std::vector<std::vector<double>> losses;
-  for (const TrialId id : pareto_front(results)) {
-    const TrialResult trial = results.trial(id);
-    std::vector<double> loss;
-    for (const Objective& objective : objectives)
-      loss.push_back(detail::loss_of(*find_metric(trial.metrics, objective.metric), objective.mode));
-    losses.push_back(std::move(loss));
-  }
+  const auto all = detail::front_losses(results);
+  for (const std::size_t i : detail::front_places(all)) losses.push_back(*all[i]);
   return hypervolume(losses, bound);
 }
 

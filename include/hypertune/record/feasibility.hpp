@@ -5,6 +5,7 @@
 #include <hypertune/trial/report.hpp>
 
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -47,9 +48,12 @@ inline double violation(std::span<const double> excesses, std::span<const Metric
   return sum;
 }
 
-/// Compares by violation first, as in Deb (2000); the loss decides only if the violations are equal.
-inline bool better(double violation_a, double loss_a, double violation_b, double loss_b) {
-  return violation_a != violation_b ? violation_a < violation_b : loss_a < loss_b;
-}
+/// What results are ranked by, less is better: the violation first, as in Deb (2000); the loss decides only if the
+/// violations are equal.
+struct ResultRank {
+  double violation = std::numeric_limits<double>::infinity();
+  double loss = std::numeric_limits<double>::infinity();
+  auto operator<=>(const ResultRank&) const = default;
+};
 
 }  // namespace hypertune::inline v0::detail

@@ -5,9 +5,13 @@
 #include <hypertune/record/pareto.hpp>
 #include <hypertune/record/results.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -19,41 +23,69 @@ inline double loss_of(double value, Mode mode) {
   return mode == Mode::maximize ? -value : value;
 }
 
+using FrontLosses = std::vector<std::optional<std::vector<double>>>;
+
+/// The losses of each trial's last report, for comparing several objectives. nullopt if the trial does not count: it
+/// has failed, lacks an objective (or has NaN), or breaks a constraint that other trials meet. `last(trial, metric)`
+/// points to the metric's value in the last report (null: none); `feasible(trial)`: whether earlier reports met the
+/// constraints whose metrics it lacks.
+template <class Trials, class Last, class Feasible>
+FrontLosses front_losses(const ExperimentInfo& info, const Trials& trials, const Last& last, const Feasible& feasible) {
+  FrontLosses all;
+  const auto meets_all = [&](const auto& trial) {
+    return std::all_of(info.constraints.begin(), info.constraints.end(), [&](const MetricBound& bound) {
+      const double* value = last(trial, bound.metric);
+      return value != nullptr ? excess(bound, *value) <= 0 : feasible(trial);
+    });
+  };
+  bool only_feasible = false;
+  for (const auto& trial : trials) {
+    all.emplace_back();
+    if (trial.state == TrialState::failed) continue;
+    std::vector<double> losses;
+    for (const Objective& objective : info.objectives)
+      if (const double* value = last(trial, objective.metric); value != nullptr && !std::isnan(*value))
+        losses.push_back(loss_of(*value, objective.mode));
+    if (losses.size() != info.objectives.size()) continue;
+    if (!info.constraints.empty() && meets_all(trial) != only_feasible) {
+      if (only_feasible) continue;
+      only_feasible = true;
+      std::fill(all.begin(), all.end(), std::nullopt);
+    }
+    all.back() = std::move(losses);
+  }
+  return all;
+}
+
+inline FrontLosses front_losses(const Results& results) {
+  return front_losses(
+      results.experiment(), results.trials(),
+      [](const TrialResult& trial, const std::string& metric) { return find_metric(trial.metrics, metric); },
+      [](const TrialResult& trial) { return trial.feasible.value_or(false); });
+}
+
+/// The indices of the trials that no other trial dominates, in order.
+inline std::vector<std::size_t> front_places(FrontLosses all) {
+  std::vector<std::vector<double>> losses;
+  std::vector<std::size_t> places, front;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i]) continue;
+    losses.push_back(std::move(*all[i]));
+    places.push_back(i);
+  }
+  for (const std::size_t at : pareto_front(losses)) front.push_back(places[at]);
+  return front;
+}
+
 }  // namespace detail
 
 /// The trials that no other trial dominates in the objectives of the experiment, in order. A trial is represented by
 /// the values of its last report, because these belong to one state of it. Failed trials and trials that lack an
 /// objective (or have NaN) are never on the front. If any trial meets all constraints, only such trials are.
 inline std::vector<TrialId> pareto_front(const Results& results) {
-  const auto& objectives = results.experiment().objectives;
-  std::vector<TrialId> trials, front;
-  std::vector<std::vector<double>> losses;
-  const auto& bounds = results.experiment().constraints;
-  const auto feasible = [&](const TrialResult& trial) {
-    for (const MetricBound& bound : bounds) {
-      const double* value = find_metric(trial.metrics, bound.metric);
-      if (value != nullptr ? !(detail::excess(bound, *value) <= 0) : !trial.feasible.value_or(false)) return false;
-    }
-    return true;
-  };
-  bool only_feasible = false;
-  for (const TrialResult& trial : results.trials()) {
-    if (trial.state == TrialState::failed) continue;
-    std::vector<double> loss;
-    for (const Objective& objective : objectives)
-      if (const double* value = find_metric(trial.metrics, objective.metric); value != nullptr && !std::isnan(*value))
-        loss.push_back(detail::loss_of(*value, objective.mode));
-    if (loss.size() != objectives.size()) continue;
-    if (!bounds.empty() && feasible(trial) != only_feasible) {
-      if (only_feasible) continue;
-      only_feasible = true;
-      trials.clear();
-      losses.clear();
-    }
-    trials.push_back(trial.trial);
-    losses.push_back(std::move(loss));
-  }
-  for (const std::size_t i : pareto_front(losses)) front.push_back(trials[i]);
+  std::vector<TrialId> front;
+  for (const std::size_t i : detail::front_places(detail::front_losses(results)))
+    front.push_back(results.trials()[i].trial);
   return front;
 }
 

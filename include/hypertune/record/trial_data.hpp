@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/record/failure_counts.hpp>
+#include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_result.hpp>
 
@@ -110,6 +111,13 @@ struct TrialData : FailureCounts {
     for (const auto& metric : metrics)
       if (metric.name == name) return &metric;
     return nullptr;
+  }
+
+  /// By the best report of a metric. The worst rank if the trial has failed or has no finite value of it.
+  ResultRank rank(std::uint32_t name, Mode mode) const {
+    const auto* of = state == TrialState::failed ? nullptr : metric(name);
+    if (of == nullptr || !of->has_best()) return {};
+    return {of->violation, mode == Mode::minimize ? of->min : -of->max};
   }
 
   void report(int step, std::uint32_t name, double value, double violation) {

@@ -264,8 +264,8 @@ inline void ProgressTracker::take(const record::TrialReported& e) {
     if (i == 0 && run != p_.running_.end()) run->second.metric = *value;
     auto& best = p_.best_[i];
     const double sign = objective.mode == Mode::minimize ? 1 : -1;
-    const bool better = std::isfinite(*value) &&
-                        (!best || detail::better(violation, sign * *value, best->violation, sign * best->value));
+    const bool better = std::isfinite(*value) && (!best || detail::ResultRank{violation, sign * *value} <
+                                                               detail::ResultRank{best->violation, sign * best->value});
     if (!better) continue;
     if (!best || best->trial != e.trial) {
       std::vector<BestPoint> curve;

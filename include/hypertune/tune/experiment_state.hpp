@@ -120,7 +120,7 @@ class ExperimentState {
   /// The trial with the smallest loss of the first objective so far, among those that satisfy the constraints if any
   /// does.
   std::optional<TrialId> best() const { return best_; }
-  double best_loss() const { return best_loss_; }
+  double best_loss() const { return best_rank_.loss; }
   int best_steps() const { return best_steps_; }  ///< steps done at that report
 
   // Called by the Controller before it makes records. None of these calls changes a later decision.
@@ -206,6 +206,7 @@ class ExperimentState {
   // The trial's violations of its constraints after a report. A metric that is reported for the first time counts for
   // the earlier reports as well, because such a metric is usually measured only once.
   std::span<const double> learn_constraints(const record::TrialReported& r);
+  void note_best(const record::TrialReported& r, detail::ResultRank rank);
   void on(const record::AttributesSet& r) {
     auto& all = attributes_[r.trial];
     for (const auto& [name, value] : r.attributes) all.set(name, value);
@@ -269,7 +270,7 @@ class ExperimentState {
   std::unordered_map<TrialId, Whereabouts> where_;  // of trials that have not ended
   std::set<TrialId> displaced_;                     // trials with a host that was lost since they were started there
   std::optional<TrialId> best_;
-  double best_loss_ = worst_loss, best_violation_ = worst_loss;
+  detail::ResultRank best_rank_;
   int best_steps_ = 0;
   std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0;
   Seconds now_ = 0, last_event_ = 0, session_start_ = 0, earlier_sessions_ = 0;

@@ -18,6 +18,7 @@
 #include <limits>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <variant>
 
 namespace hypertune::inline v0::detail {
@@ -372,48 +373,28 @@ HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& 
   const auto name = name_of(objective.metric);
   if (!name) return std::nullopt;
   const TrialData* best = nullptr;
-  double best_loss = 0, best_violation = 0;
-  for (const auto& trial : trials_) {
-    const auto* metric = trial.state == TrialState::failed ? nullptr : trial.metric(*name);
-    if (metric == nullptr || !metric->has_best()) continue;
-    const double loss = objective.mode == Mode::minimize ? metric->min : -metric->max;
-    if (best == nullptr || detail::better(metric->violation, loss, best_violation, best_loss)) {
+  detail::ResultRank least;
+  for (const auto& trial : trials_)
+    if (const auto rank = trial.rank(*name, objective.mode); rank < least) {
       best = &trial;
-      best_loss = loss;
-      best_violation = metric->violation;
+      least = rank;
     }
-  }
   if (best == nullptr) return std::nullopt;
   return result(*best, objective);
 }
 
 HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
-  struct Entry {
-    bool ranks;
-    double violation, loss;
-    TrialId id;
-    bool operator<(const Entry& other) const {
-      if (ranks != other.ranks) return ranks;
-      if (violation != other.violation) return violation < other.violation;
-      return loss != other.loss ? loss < other.loss : id < other.id;
-    }
-  };
   const Objective objective = first_objective();
   const auto name = name_of(objective.metric);
-  std::vector<Entry> entries;
+  std::vector<std::pair<detail::ResultRank, TrialId>> entries;
   entries.reserve(trials_.size());
-  for (const auto& trial : trials_) {
-    const auto* metric = name && trial.state != TrialState::failed ? trial.metric(*name) : nullptr;
-    const bool ranks = metric != nullptr && metric->has_best();
-    const double sign = objective.mode == Mode::minimize ? 1 : -1;
-    entries.push_back(
-        {ranks, ranks ? metric->violation : 0, ranks ? sign * metric->best(objective.mode) : worst_loss, trial.id});
-  }
+  for (const auto& trial : trials_)
+    entries.emplace_back(name ? trial.rank(*name, objective.mode) : detail::ResultRank{}, trial.id);
   const std::size_t size = limit == 0 ? entries.size() : std::min(limit, entries.size());
   std::partial_sort(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(size), entries.end());
   std::vector<TrialId> ids;
   ids.reserve(size);
-  for (std::size_t i = 0; i < size; ++i) ids.push_back(entries[i].id);
+  for (std::size_t i = 0; i < size; ++i) ids.push_back(entries[i].second);
   return ids;
 }
 

@@ -155,13 +155,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialReported& r) {
   const auto excesses = learn_constraints(r);
   if (losses) {
     entry.judged = true;
-    const double violation = detail::violation(excesses, constraints_);
-    if (!best_ || detail::better(violation, losses->front(), best_violation_, best_loss_)) {
-      best_violation_ = violation;
-      best_loss_ = losses->front();
-      best_ = r.trial;
-      best_steps_ = done;
-    }
+    note_best(r, {detail::violation(excesses, constraints_), losses->front()});
     last_losses_[r.trial] = *losses;
     auto& recent = recent_losses_[r.trial];
     while (!recent.empty() && recent.back().first >= done) recent.pop_back();  // of steps that it now does again
@@ -188,15 +182,17 @@ HYPERTUNE_INLINE std::span<const double> ExperimentState::learn_constraints(cons
   auto& excesses = excesses_[r.trial];
   if (!detail::update_excesses(excesses, constraints_, r.metrics)) return excesses;
   const double violation = detail::violation(excesses, constraints_);
-  if (best_ == r.trial) best_violation_ = std::min(best_violation_, violation);
-  const auto losses = last_losses_.find(r.trial);
-  if (losses != last_losses_.end() && detail::better(violation, losses->second.front(), best_violation_, best_loss_)) {
-    best_violation_ = violation;
-    best_loss_ = losses->second.front();
-    best_ = r.trial;
-    best_steps_ = r.step + 1;
-  }
+  if (best_ == r.trial) best_rank_.violation = std::min(best_rank_.violation, violation);
+  if (const auto losses = last_losses_.find(r.trial); losses != last_losses_.end())
+    note_best(r, {violation, losses->second.front()});
   return excesses;
+}
+
+HYPERTUNE_INLINE void ExperimentState::note_best(const record::TrialReported& r, detail::ResultRank rank) {
+  if (best_ && !(rank < best_rank_)) return;
+  best_ = r.trial;
+  best_rank_ = rank;
+  best_steps_ = r.step + 1;
 }
 
 HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCheckpointed& r) {
