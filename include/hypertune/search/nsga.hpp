@@ -9,7 +9,16 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 class NsgaState;
+
+void describe_nsga(auto& self, auto& option, const char* population_size) {
+  option("population_size", self.population_size, at_least(4).or_zero(), population_size);
+  option("crossover_probability", self.crossover_probability, between(0, 1), "that a child has two parents");
+  option("mutation_probability", self.mutation_probability, between(0, 1), "of each parameter; 0: one in their number");
+  option("crossover_eta", self.crossover_eta, at_least(0), "the larger, the nearer to a parent");
+  option("mutation_eta", self.mutation_eta, at_least(0), "the larger, the smaller the changes");
 }
+
+}  // namespace detail
 
 /// NSGA-II (Deb, Pratap, Agarwal, Meyarivan, "A Fast and Elitist Multiobjective Genetic Algorithm: NSGA-II", IEEE TEC
 /// 6(2), 2002): nondominated sorting, crowding distance, simulated binary crossover and polynomial mutation in the unit
@@ -29,13 +38,7 @@ struct Nsga2 {
   double mutation_eta = 20;
 
   static void describe(auto& self, auto&& option) {
-    option("population_size", self.population_size, at_least(4).or_zero(),
-           "0: a fifteenth of the samples, between 8 and 50");
-    option("crossover_probability", self.crossover_probability, between(0, 1), "that a child has two parents");
-    option("mutation_probability", self.mutation_probability, between(0, 1),
-           "of each parameter; 0: one in their number");
-    option("crossover_eta", self.crossover_eta, at_least(0), "the larger, the nearer to a parent");
-    option("mutation_eta", self.mutation_eta, at_least(0), "the larger, the smaller the changes");
+    detail::describe_nsga(self, option, "0: a fifteenth of the samples, between 8 and 50");
   }
 
   static constexpr bool multi_objective = true;
@@ -61,13 +64,7 @@ struct Nsga3 {
   double mutation_eta = 20;
 
   static void describe(auto& self, auto&& option) {
-    option("population_size", self.population_size, at_least(4).or_zero(),
-           "0: by the reference directions, at most as nsga2");
-    option("crossover_probability", self.crossover_probability, between(0, 1), "that a child has two parents");
-    option("mutation_probability", self.mutation_probability, between(0, 1),
-           "of each parameter; 0: one in their number");
-    option("crossover_eta", self.crossover_eta, at_least(0), "the larger, the nearer to a parent");
-    option("mutation_eta", self.mutation_eta, at_least(0), "the larger, the smaller the changes");
+    detail::describe_nsga(self, option, "0: by the reference directions, at most as nsga2");
   }
 
   static constexpr bool multi_objective = true;
