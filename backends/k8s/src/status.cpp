@@ -1,6 +1,8 @@
 // Part of hypertune::k8s.
 #include "status.hpp"
 
+#include <hypertune/detail/utf8.hpp>
+#include <hypertune/error.hpp>
 #include <hypertune/k8s/request.hpp>
 
 #include <boost/json.hpp>
