@@ -107,7 +107,7 @@ class ClusterReader {
 
   ClusterConfig read() {
     if (root_.is_null()) root_.fail("this file is empty: it needs at least cluster_name and provider");
-    expect(root_, cluster_keys());
+    check_values(root_, cluster_keys());
     config_.name = overrides_.name.empty() ? root_["cluster_name"].as<std::string>() : overrides_.name;
     check_name();
     read_provider(root_["provider"]);
@@ -175,7 +175,7 @@ class ClusterReader {
     const bool own = provider.type == "local" || provider.type == "command" || provider.type == "aws" || pods;
     if (own) {
       const auto keys = provider_keys(provider.type);
-      expect(node, keys);
+      check_values(node, keys);
       ignore_those_of(node, keys);
     }
     const auto text = [&](const char* key) {
@@ -234,7 +234,7 @@ class ClusterReader {
   }
 
   void read_auth(const Node& node) {
-    expect(node, auth_keys());
+    check_values(node, auth_keys());
     if (config_.provider.type != "kubernetes")
       ignore_those_of(node, auth_keys());
     else
@@ -311,7 +311,7 @@ class ClusterReader {
     }
     if (const auto price = node.find("price"); price && !price->is_null()) {
       if (price->is_map()) {
-        expect(*price, price_keys());
+        check_values(*price, price_keys());
         if (const auto x = price->find("on_demand")) type.price = x->as<double>();
         if (const auto x = price->find("spot")) type.spot_price = x->as<double>();
       } else {
@@ -346,7 +346,7 @@ class ClusterReader {
     std::string head;
     if (const auto x = given("head_node_type")) head = x->as<std::string>();
     for (const auto& [name, entry] : node.entries()) {
-      expect(entry, node_type_keys());
+      check_values(entry, node_type_keys());
       NodeType type;
       type.name = name;
       type.line = entry.line();

@@ -18,7 +18,7 @@ inline std::vector<FileMount> file_mounts_from_yaml(const Node& node) {
   for (const auto& [remote, value] : node.entries()) {
     FileMount mount{.remote = remote, .local = {}, .exclude = {}};
     if (value.is_map()) {
-      expect(value, file_mount_keys());
+      check_values(value, file_mount_keys());
       mount.local = value["from"].as<std::string>();
       if (const auto exclude = value.find("exclude")) mount.exclude = exclude->texts();
     } else {

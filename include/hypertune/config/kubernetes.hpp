@@ -45,8 +45,8 @@ inline void append_json_of(std::string& out, const Node& node) {
 inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   KubernetesOptions kubernetes;
   if (!node.is_map()) return kubernetes;
-  know(node, kubernetes_keys());
-  take_options(node, kubernetes);
+  check_keys(node, kubernetes_keys());
+  read_known_options(node, kubernetes);
   if (const auto workers = node.find("workers")) kubernetes.workers = worker_count_from_yaml(*workers);
   if (const auto selector = node.find("node_selector"))
     for (const auto& [label, value] : selector->entries()) kubernetes.node_selector[label] = to_string(value.scalar());

@@ -148,17 +148,17 @@ std::vector<OptionInfo> options_of(const T&... defaults) {
 
 /// Reads the options that a map has, and ignores its other keys. Does nothing if `node` is not a map.
 template <class T>
-void take_options(const Node& node, T& options) {
+void read_known_options(const Node& node, T& options) {
   if constexpr (Described<T>)
     if (node.is_map()) T::describe(options, detail::OptionReader{node});
 }
 
 /// Fails at a key that is neither one of these options nor in `others`.
 template <class... T>
-void know_options(const Node& node, std::vector<std::string_view> others, const T&... options) {
+void check_option_keys(const Node& node, std::vector<std::string_view> others, const T&... options) {
   auto all = options_of(options...);
   for (const auto name : others) all.push_back(key(std::string(name), shape::any(), ""));
-  know(node, all);
+  check_keys(node, all);
 }
 
 /// Reads the options from a map that may have no keys but these and `others`. The values are not checked against each
@@ -166,16 +166,16 @@ void know_options(const Node& node, std::vector<std::string_view> others, const 
 template <class... T>
 void read_options(const Node& node, std::vector<std::string_view> others, T&... options) {
   if (!node.is_map()) return;
-  know_options(node, std::move(others), options...);
-  (take_options(node, options), ...);
+  check_option_keys(node, std::move(others), options...);
+  (read_known_options(node, options), ...);
 }
 
 /// Reads the options from a map that may have no keys but those of `keys`, whose single values must be of their shapes.
 template <class T>
 T options_from(const Node& node, const Keys& keys = options_of(T())) {
   T options;
-  expect(node, keys);
-  take_options(node, options);
+  check_values(node, keys);
+  read_known_options(node, options);
   return options;
 }
 

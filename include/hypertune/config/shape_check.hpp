@@ -89,16 +89,16 @@ inline void expect_shape(const Node& node, const Shape& shape) {
 }  // namespace detail
 
 /// Fails if a map has a key that is not one of these.
-inline void know(const Node& node, const Keys& keys) {
+inline void check_keys(const Node& node, const Keys& keys) {
   if (const auto* watch = detail::key_watch())
     for (const auto& key : keys)
       if (!key.fallback.empty()) watch->fallback(node.path(), key.name, key.fallback);
   node.only(detail::names_of(keys));
 }
 
-/// As know(). Also fails if a single value is not of its key's shape; lists and maps are left to their own readers.
-inline void expect(const Node& node, const Keys& keys) {
-  know(node, keys);
+/// As check_keys(). Also fails if a single value is not of its key's shape; lists and maps are left to their own readers.
+inline void check_values(const Node& node, const Keys& keys) {
+  check_keys(node, keys);
   for (const auto& [name, value] : node.entries())
     for (const auto& key : keys)
       if (key.name == name) detail::expect_shape(value, key.shape);

@@ -85,7 +85,7 @@ struct SlurmOptionReader {
 inline SlurmOptions slurm_from_yaml(const Node& node) {
   SlurmOptions slurm;
   if (!node.is_map()) return slurm;
-  know(node, slurm_keys());
+  check_keys(node, slurm_keys());
   SlurmOptions::describe(slurm, SlurmOptionReader{{node}});
   if (const auto workers = node.find("workers")) slurm.workers = worker_count_from_yaml(*workers);
   if (const auto transfer = node.find("transfer")) slurm.transfer = transfer_from_yaml(*transfer);

@@ -29,9 +29,9 @@ inline std::string ssh_host_name(const Node& node) {
 
 inline HostSpec ssh_host_from_yaml(const Node& node) {
   if (!node.is_map()) return {.name = ssh_host_name(node)};
-  expect(node, host_keys());
+  check_values(node, host_keys());
   HostSpec host{.name = ssh_host_name(node["name"])};
-  take_options(node, host);
+  read_known_options(node, host);
   if (const auto labels = node.find("labels")) {
     if (labels->is_map())
       for (const auto& [name, value] : labels->entries()) host.labels[name] = to_string(value.scalar());
@@ -52,7 +52,7 @@ inline void ssh_hosts_from_yaml(const Node& node, SshSpec& ssh) {
     }
     if (ssh.hosts.empty()) node.fail("'{}' is empty: name a host", node.path());
   } else if (node.is_map()) {
-    expect(node, host_source_keys());
+    check_values(node, host_source_keys());
     if (node.has("file") == node.has("command"))
       node.fail("'{}' needs one of 'file' (one host a line) and 'command' (a program that prints them)", node.path());
     if (const auto file = node.find("file")) ssh.host_file = file->as<std::string>();
@@ -95,7 +95,7 @@ inline SshSpec ssh_from_yaml(const Node& node) {
         "executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm, or 'cluster': "
         "CLUSTER.yaml, or HYPERTUNE_HOSTS in the environment");
   if (!node.is_map()) return ssh;
-  take_options(node, ssh);
+  read_known_options(node, ssh);
   if (node.has("cluster"))
     ssh_cluster_from_yaml(node, ssh);
   else if (given)

@@ -36,7 +36,7 @@ class SweepReader {
   /// nullopt: there were errors, which `complain` has received.
   std::optional<Sweep> read() {
     part([&] { read_limits(); });  // first, so that the log's limit is refused with the same message as in programs
-    part([&] { expect(root_, sweep_keys(study_)); });
+    part([&] { check_values(root_, sweep_keys(study_)); });
     part([&] { space_ = space_from_yaml(root_["space"], complain_); });
     part([&] { read_name(); });
     part([&] { read_objectives(); });
@@ -176,7 +176,7 @@ class SweepReader {
   void read_failures() {
     const auto failures = root_.find("failures");
     if (!failures) return;
-    expect(*failures, failures_keys());
+    check_values(*failures, failures_keys());
     if (const auto max = failures->find("max")) options_.max_failures = max->as<int>();
     if (const auto max = failures->find("max_trials")) options_.max_failed_trials = max->as<int>();
     if (const auto log = failures->find("log"); log && trial_) trial_->log_rules = log_rules_from_yaml(*log);
@@ -225,7 +225,7 @@ class SweepReader {
     const auto known = root_.find("known");
     if (!known) return;
     for (const auto& item : known->items()) {
-      expect(item, known_keys());
+      check_values(item, known_keys());
       KnownResult result;
       result.params = params_from_yaml(item["params"]);
       if (space_) checked(item, [&] { return space_->point(result.params); });

@@ -23,7 +23,7 @@ inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
                  shared.on_hosts);
   };
   if (node.is_map()) {
-    expect(node, shared_keys());
+    check_values(node, shared_keys());
     if (const auto folder = node.find("folder")) {
       shared.folder = folder->as<std::string>();
       if (shared.folder.empty()) folder->fail("'{}' is empty: name a folder of this machine", folder->path());
@@ -40,8 +40,8 @@ inline std::optional<SharedCheckpoints> shared_from_yaml(const Node& node) {
 /// transfer: {direct: true, network: 10.1.0.0/16, port: 7070, rate_limit: 50MB, shared: true}
 inline CheckpointTransfer transfer_from_yaml(const Node& node) {
   CheckpointTransfer transfer;
-  expect(node, transfer_keys());
-  take_options(node, transfer);
+  check_values(node, transfer_keys());
+  read_known_options(node, transfer);
   if (const auto port = node.find("port")) transfer.port = port->as<std::uint16_t>();
   if (const auto shared = node.find("shared")) transfer.shared = shared_from_yaml(*shared);
   return checked(node, [&] { return check_options(transfer), transfer; });

@@ -87,7 +87,7 @@ inline std::function<int(const RunningGroup&)> worker_plan_from_yaml(const Node&
 /// group: {network: 10.1.0.0/16}
 inline GroupOptions group_from_yaml(const Node& node) {
   GroupOptions group;
-  expect(node, group_keys());
+  check_values(node, group_keys());
   if (const auto network = node.find("network")) {
     group.network = network->as<std::string>();
     if (!parse_network(group.network))
@@ -118,7 +118,7 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
       else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
         add(until(key, value.as<double>()));
       } else if (value.is_map() && (value.has("at_least") || value.has("at_most"))) {
-        expect(value, metric_stop_keys());
+        check_values(value, metric_stop_keys());
         if (value.has("at_least")) add(hypertune::at_least(key, value["at_least"].as<double>()));
         if (value.has("at_most")) add(at_most(key, value["at_most"].as<double>()));
       } else {
@@ -148,7 +148,7 @@ inline std::vector<MetricBound> constraints_from_yaml(const Node& node) {
   for (const auto& [metric, bounds] : node.entries()) {
     if (!bounds.is_map() || bounds.size() == 0)
       bounds.fail("'constraints.{}' must be {{at_most: …}} or {{at_least: …}}, not {}", metric, bounds.kind_text());
-    expect(bounds, constraint_keys());
+    check_values(bounds, constraint_keys());
     for (const auto& [side, value] : bounds.entries())
       checked(value, [&, &metric = metric, &side = side, &value = value] {
         const double bound = value.as<double>();
@@ -162,7 +162,7 @@ inline std::vector<MetricBound> constraints_from_yaml(const Node& node) {
 inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
   std::vector<LogRuleSpec> rules;
   for (const auto& item : node.items()) {
-    expect(item, log_rule_keys());
+    check_values(item, log_rule_keys());
     LogRuleSpec rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
     for (const auto& what : item["do"].texts()) {
       if (what == "exclude_host")
@@ -179,7 +179,7 @@ inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
 }
 
 inline TrialSpec trial_from_yaml(const Node& node) {
-  expect(node, trial_keys());
+  check_values(node, trial_keys());
   TrialSpec trial;
   if (node.has("command") == node.has("binary"))
     node.fail("'trial' needs one of 'command' (a list of words) and 'binary' (a path)");
@@ -245,9 +245,9 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
     refuse_simulated(node, executor.type);
     if (elastic_from_yaml(node, executor)) return executor;
     const bool known = executor.type == "local" || executor.type == "ssh";
-    if (!known) know(node, local_keys());
+    if (!known) check_keys(node, local_keys());
     if (!known) refuse_executor(node, executor.type);
-    expect(node, executor.type == "ssh" ? ssh_keys() : local_keys());
+    check_values(node, executor.type == "ssh" ? ssh_keys() : local_keys());
     if (const auto workers = node.find("workers")) executor.workers = to_string(workers->scalar());
     describe_room(executor, OptionReader{node}, "", "");
   }
@@ -272,10 +272,10 @@ inline std::string logger_with_options(const Node& item, Options& options, std::
         item.path());
   const auto name = type->as<std::string>();
   if (name == "prometheus") {
-    expect(item, prometheus_keys());
+    check_values(item, prometheus_keys());
     options.callbacks.emplace_back(PrometheusLogger(item["file"].as<std::string>()));
   } else if (name == "mlflow") {
-    expect(item, mlflow_keys());
+    check_values(item, mlflow_keys());
     MlflowOptions server{.uri = item["uri"].as<std::string>(), .experiment = item.get("experiment", std::string())};
     if (const auto patience = item.find("patience")) server.patience = patience->duration();
     mlflow.push_back(std::move(server));

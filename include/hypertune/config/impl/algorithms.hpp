@@ -168,7 +168,7 @@ HYPERTUNE_YAML_INLINE std::optional<AnyScheduler> scheduler_of_searcher_from_yam
   const std::string type = detail::algorithm_type(node);
   if (type != "bohb" && type != "dehb") return std::nullopt;
   HyperBand band;
-  take_options(node, band);
+  read_known_options(node, band);
   return detail::checked(node, [&]() -> AnyScheduler { return band; });
 }
 

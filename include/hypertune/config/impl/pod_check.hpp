@@ -111,7 +111,7 @@ HYPERTUNE_YAML_INLINE void check_pod(const Node& pod) {
   if (!pod.is_map())
     pod.fail("{} must be a pod (a map with 'spec'), not {}",
              pod.path().empty() ? "the text" : fmt::format("'{}'", pod.path()), pod.kind_text());
-  know(pod, pod_keys());
+  check_keys(pod, pod_keys());
   for (const char* key : {"metadata", "spec"})
     if (const auto part = pod.find(key); part && !part->is_null() && !part->is_map())
       part->fail("{} must be a map, not {}", name(key), part->kind_text());
