@@ -29,7 +29,7 @@ std::string this_process() {
 }
 
 /// Rank 0 collects where all ranks are and announces its choice, so that the others wait for one value only.
-std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, double timeout) {
+std::string choose_backend(const GroupPlace& place, Rendezvous& rendezvous, double timeout) {
   const std::string prefix = fmt::format("connect/{}/", place.generation);
   const auto late = [&](const std::vector<int>& ranks) {
     return GroupError(
@@ -78,7 +78,7 @@ std::string choose_carrier(const GroupPlace& place, Rendezvous& rendezvous, doub
 
 Communicator connect(const GroupPlace& place, Rendezvous& rendezvous, const CommunicatorOptions& options) {
   if (place.size() == 1) return std::move(thread_communicators(1, options).front());
-  if (choose_carrier(place, rendezvous, options.timeout) == "threads")
+  if (choose_backend(place, rendezvous, options.timeout) == "threads")
     return connect_threads(place, rendezvous, options);
   return connect_gloo(place, rendezvous, options);
 }
@@ -88,8 +88,8 @@ Communicator connect(Context& context, const CommunicatorOptions& options) {
   const GroupPlace place = group.join(true);
   const Group::Waiting waits(group);
   Communicator communicator = connect(place, group, options);
-  group.on_halt(communicator.aborter());
-  group.waits_while(communicator.busy());
+  group.on_halt(communicator.abort_function());
+  group.waits_while(communicator.busy_function());
   return communicator;
 }
 

@@ -151,7 +151,7 @@ bool ElasticState::form() {
         communicator_ = options_.connect(place_, group_, options_.communicator);
       }
       joined_ = true;
-      group_.waits_while(communicator_->busy());
+      group_.waits_while(communicator_->busy_function());
       group_.on_halt([communicator = *communicator_](const GroupError& why) mutable { communicator.abort(why); });
       if (gradients_) gradients_->rebind(*communicator_);
       asked_ = false;
@@ -311,7 +311,7 @@ void ElasticState::checkpoints() {
 void ElasticState::write_checkpoint(CheckpointWriter& out) const { write(out, encoded()); }
 
 // With a copy of the data, as this object will be gone when the checkpoint is written.
-void ElasticState::leave_behind() {
+void ElasticState::offer_last_commit() {
   if (!checkpoints_ || !synced_ || commits_ == 0) return;
   offered_ = false;
   const auto text = std::make_shared<const std::string>(encoded());
@@ -344,7 +344,7 @@ void ElasticState::run(const std::function<void()>& part, const std::source_loca
       return;
     } catch (const Leave&) { leave(); } catch (const GroupError& why) {
       if (!joined_) {  // from join() or connecting: there is no group to continue with
-        leave_behind();
+        offer_last_commit();
         throw;
       }
       // The other workers continue, and another process replaces this one. The state is not restored: that might use
@@ -352,7 +352,7 @@ void ElasticState::run(const std::function<void()>& part, const std::source_loca
       if (why.kind() == GroupError::Kind::device) {
         communicator_->abort({GroupError::Kind::lost, why.what(), {rank()}});
         leave();
-        leave_behind();
+        offer_last_commit();
         throw;
       }
       give_up(why);

@@ -138,7 +138,7 @@ TEST_CASE("an aborter does not keep its communicator") {
   {
     ht::Group alone;
     ht::Communicator communicator = ht::connect({}, alone);
-    abort = communicator.aborter();
+    abort = communicator.abort_function();
     abort(over);
     CHECK_THROWS_AS(communicator.barrier(), ht::GroupError);
   }

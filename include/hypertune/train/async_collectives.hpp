@@ -86,14 +86,15 @@ auto async_broadcast(const Communicator& communicator, std::span<T> data, int ro
 template <Element T, class CompletionToken>
 auto async_all_gather(const Communicator& communicator, std::span<const T> mine, std::span<T> all,
                       CompletionToken&& token) {
-  return async_perform(communicator, communicator.gathering(mine, all), std::forward<CompletionToken>(token));
+  return async_perform(communicator, communicator.all_gather_operation(mine, all),
+                       std::forward<CompletionToken>(token));
 }
 
 /// Throws at once if the sizes do not fit, as Communicator::reduce_scatter does.
 template <Element T, class CompletionToken>
 auto async_reduce_scatter(const Communicator& communicator, std::span<const T> all, std::span<T> mine,
                           Reduction reduction, CompletionToken&& token) {
-  return async_perform(communicator, communicator.scattering(all, mine, reduction),
+  return async_perform(communicator, communicator.reduce_scatter_operation(all, mine, reduction),
                        std::forward<CompletionToken>(token));
 }
 

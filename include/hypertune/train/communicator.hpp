@@ -115,24 +115,25 @@ class Communicator {
   /// `all` must have the length of `mine` times size(); otherwise an Error of kind `usage`.
   template <Element T>
   void all_gather(std::span<const T> mine, std::span<T> all) {
-    perform(gathering(mine, all));
+    perform(all_gather_operation(mine, all));
   }
   /// `all` must have the length of `mine` times size(); otherwise an Error of kind `usage`.
   template <Element T>
   void reduce_scatter(std::span<const T> all, std::span<T> mine, Reduction reduction = Reduction::sum) {
-    perform(scattering(all, mine, reduction));
+    perform(reduce_scatter_operation(all, mine, reduction));
   }
   void barrier() { perform(collective::Barrier{}); }
 
   /// The operations of all_gather() and reduce_scatter(), with their checks, for start().
   template <Element T>
-  collective::AllGather gathering(std::span<const T> mine, std::span<T> all) const {
+  collective::AllGather all_gather_operation(std::span<const T> mine, std::span<T> all) const {
     if (all.size() != mine.size() * static_cast<std::size_t>(size()))
       fail(Errc::usage, "all_gather of {} elements of {} ranks into {}", mine.size(), size(), all.size());
     return {mine.data(), all.data(), mine.size(), element_type<T>};
   }
   template <Element T>
-  collective::ReduceScatter scattering(std::span<const T> all, std::span<T> mine, Reduction reduction) const {
+  collective::ReduceScatter reduce_scatter_operation(std::span<const T> all, std::span<T> mine,
+                                                     Reduction reduction) const {
     if (all.size() != mine.size() * static_cast<std::size_t>(size()))
       fail(Errc::usage, "reduce_scatter of {} elements into {} of each of {} ranks", all.size(), mine.size(), size());
     return {all.data(), mine.data(), mine.size(), element_type<T>, reduction};
@@ -144,7 +145,7 @@ class Communicator {
 
   /// A function that calls abort(). It does not keep the communicator alive, may be called from any thread, and does
   /// nothing once the communicator is destroyed.
-  std::function<void(const GroupError&)> aborter() const {
+  std::function<void(const GroupError&)> abort_function() const {
     return [weak = std::weak_ptr<Interface>(self_)](const GroupError& why) {
       if (const auto self = weak.lock()) self->abort(why);
     };
@@ -152,7 +153,7 @@ class Communicator {
 
   /// A function that tells whether an operation of this rank is not done yet. It does not keep the communicator alive
   /// and may be called from any thread.
-  std::function<bool()> busy() const { return self_->order.busy(); }
+  std::function<bool()> busy_function() const { return self_->order.busy_function(); }
 
   /// Blocks until the operation is done. It runs after all operations started or performed before, on any thread.
   void perform(const collective::Operation& operation) {

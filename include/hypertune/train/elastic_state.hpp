@@ -177,7 +177,7 @@ class ElasticState {
   std::string encoded() const;
   void write_checkpoint(CheckpointWriter& out) const;
   void load(const Checkpoint& checkpoint);
-  void leave_behind();
+  void offer_last_commit();
 
   Context& context_;
   Group& group_;

@@ -55,7 +55,7 @@ class OperationOrder {
 
   /// A function that tells whether an operation is not done. May be called from any thread, also after the destruction
   /// of this object.
-  std::function<bool()> busy() const {
+  std::function<bool()> busy_function() const {
     return [weak = std::weak_ptr<State>(state_)] {
       const auto state = weak.lock();
       if (!state) return false;

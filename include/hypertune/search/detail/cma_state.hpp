@@ -68,7 +68,7 @@ class CmaState {
   /// Samples from the distribution. If there is nothing new near it a point may repeat, until all have been tried.
   Suggestion suggest(const Ask& ask) const {
     Point point = draw(ask.trial).point;
-    if (genes_.countable() && tried_.contains(point) && tried_.all()) return Suggestion::exhausted();
+    if (genes_.countable() && tried_.contains(point) && tried_.all_tried()) return Suggestion::exhausted();
     return point;
   }
 

@@ -27,9 +27,10 @@ Suggestion offspring(const Genes& genes, const Tried& tried, Rng& rng, const Mak
     Point point = genes.point(genome, rng);
     if (!genes.feasible(point)) continue;
     if (i < tries_for_new && genes.countable() && tried.contains(point)) continue;
-    return genes.countable() ? tried.renewed(std::move(point), rng) : Suggestion(std::move(point));
+    return genes.countable() ? tried.replaced_if_tried(std::move(point), rng) : Suggestion(std::move(point));
   }
-  return genes.countable() ? tried.renewed(genes.space().sample(rng), rng) : Suggestion(genes.space().sample(rng));
+  return genes.countable() ? tried.replaced_if_tried(genes.space().sample(rng), rng)
+                           : Suggestion(genes.space().sample(rng));
 }
 
 /// Follows trials that enter the population independently of each other. `take(Individual)` is called for each trial at

@@ -27,7 +27,7 @@ class Tried {
   bool contains(const Point& point) const { return seen_.contains(hash(point)); }
 
   /// All configurations that have not been tried, if the space is small enough to enumerate.
-  std::optional<std::vector<Point>> rest() const {
+  std::optional<std::vector<Point>> untried() const {
     if (combinations_ == 0) return std::nullopt;
     std::vector<Point> left;
     GridWalk walk(*space_, static_cast<int>(most), 0);
@@ -40,17 +40,17 @@ class Tried {
 
   /// `suggestion`, or a new configuration instead if it has been tried: a random one, or one of those left in a finite
   /// space. `exhausted` if none are left.
-  Suggestion renewed(Suggestion suggestion, Rng& rng) const {
+  Suggestion replaced_if_tried(Suggestion suggestion, Rng& rng) const {
     if (suggestion.kind != Suggestion::Kind::point || !contains(suggestion.point)) return suggestion;
     for (int tries = 0; tries < 100; ++tries)
       if (Point drawn = space_->sample(rng); !contains(drawn)) return drawn;
-    const auto left = rest();
+    const auto left = untried();
     if (!left) return suggestion;
     if (left->empty()) return Suggestion::exhausted();
     return (*left)[static_cast<std::size_t>(uniform01(rng) * static_cast<double>(left->size()))];
   }
   /// Whether all configurations of a finite space have been tried.
-  bool all() const {
+  bool all_tried() const {
     if (combinations_ == 0 || seen_.empty()) return false;
     GridWalk walk(*space_, static_cast<int>(most), 0);
     for (std::uint64_t k = 0;; ++k) {

@@ -56,7 +56,7 @@ HYPERTUNE_INLINE void AutoState::prepare(const SearchSpace& space, const SearchC
 }
 
 HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
-  if (chosen_) return tried_.all() ? Suggestion::exhausted() : chosen_->suggest(ask);
+  if (chosen_) return tried_.all_tried() ? Suggestion::exhausted() : chosen_->suggest(ask);
   switch (means()) {
     case Means::random:
       for (int tries = 0; tries < 20; ++tries)

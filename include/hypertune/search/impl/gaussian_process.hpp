@@ -100,8 +100,8 @@ HYPERTUNE_INLINE void GaussianProcess::observe(const Observation& o) {
 
 HYPERTUNE_INLINE Suggestion GaussianProcess::suggest(const Ask& ask) {
   auto& s = *state_;
-  if (s.encoding.dimensions().empty()) return s.tried.renewed(s.space->sample(ask.rng), ask.rng);
-  return s.tried.renewed(proposed(ask.rng), ask.rng);
+  if (s.encoding.dimensions().empty()) return s.tried.replaced_if_tried(s.space->sample(ask.rng), ask.rng);
+  return s.tried.replaced_if_tried(proposed(ask.rng), ask.rng);
 }
 
 HYPERTUNE_INLINE Suggestion GaussianProcess::proposed(Rng& rng) {
@@ -348,7 +348,7 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
   for (const auto* list : {&std::as_const(found), &maximiser.spare()})
     for (const detail::gp::Candidate& c : *list)
       if (!tried(c.point)) return c.point;
-  const auto left = s.tried.rest();
+  const auto left = s.tried.untried();
   if (!left) return initial(rng);
   if (left->empty()) return Suggestion::exhausted();
   constexpr std::size_t most = 500;

@@ -250,7 +250,7 @@ HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::Parzen
 HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
   const SearchSpace& space = *state_->space;
   Suggestion suggestion = state_->model.size() == 0 ? Suggestion(space.sample(ask.rng)) : proposed(ask.rng);
-  return state_->tried.renewed(std::move(suggestion), ask.rng);
+  return state_->tried.replaced_if_tried(std::move(suggestion), ask.rng);
 }
 
 HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
@@ -332,7 +332,7 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
     consider();
   }
   if (!found) {
-    const auto left = state_->tried.rest();
+    const auto left = state_->tried.untried();
     if (!left) return space.sample(rng);
     if (left->empty()) return Suggestion::exhausted();
     constexpr std::size_t most = 500;
