@@ -192,7 +192,7 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
       const Point point = asked(searcher);
       INFO("trial " << trial << (found ? ", found" : ", only settled"));
       const bool other = found && trial % 2 == 0;
-      const bool of_tpe = found ? trial % 4 == 1 && !gp.polishes() : trial % 2 == 1;
+      const bool of_tpe = found ? trial % 4 == 1 && !gp.can_polish() : trial % 2 == 1;
       if (other)
         elsewhere.push_back({point.begin(), point.end()});
       else

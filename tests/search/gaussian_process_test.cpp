@@ -162,7 +162,7 @@ TEST_CASE("the gradients of a marginal likelihood and of its prior are those of 
       const auto at = [&](double change) {
         std::vector<double> changed = all;
         changed[i] += change;
-        const Hyper h = s.hyper.like(changed);
+        const Hyper h = s.hyper.from_flat(changed);
         return Model::loss(s.inputs, s.outputs, h, nullptr) + prior.add(h, nullptr);
       };
       REQUIRE(gradient[i] == Approx((at(step) - at(-step)) / (2 * step)).epsilon(1e-5).margin(1e-6));
@@ -748,7 +748,7 @@ TEST_CASE("gp asks pending trials apart, and copes with those that never return"
     for (std::size_t i = 0; i + 1 < std::min<std::size_t>(pending.size(), 12); ++i) {
       double distance = 0;
       for (std::size_t d = 0; d < 3; ++d) distance += square(pending[i][d] - pending.back()[d]);
-      if (pending.size() <= 64) REQUIRE(distance > 1e-10);  // of so many the latest are believed
+      if (pending.size() <= 64) REQUIRE(distance > 1e-10);  // of so many the latest are added
     }
   }
 }

@@ -144,11 +144,11 @@ TEST_CASE("a chain goes through what was measured above, and along what was meas
   chain.posterior(std::vector<double>{0.22}, p, false, &bad);   // and about 1
   REQUIRE(good > -0.01);
   REQUIRE(bad < -10);
-  // What is believed of a trial narrows the levels that it has not come to.
+  // A pending trial narrows the levels that it has not come to.
   chain.posterior(std::vector<double>{0.3}, p, false);
   const double before = p.variance;
   const std::size_t size = chain[0].size();
-  chain.believe(std::vector<double>{0.3}, 1);
+  chain.add_pending(std::vector<double>{0.3}, 1);
   chain.posterior(std::vector<double>{0.3}, p, false);
   REQUIRE(p.variance < before);
   REQUIRE(chain[0].size() == size);

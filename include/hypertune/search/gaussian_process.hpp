@@ -72,7 +72,7 @@ struct GaussianProcess {
   bool converged() const;
   /// Whether the search has converged and the last digits of its minimum can still be improved, according to a
   /// quadratic through the trials nearest to it.
-  bool polishes() const { return polished_features().has_value(); }
+  bool can_polish() const { return polished_features().has_value(); }
   /// The best trial since the search (re)started; null before a trial has ended.
   const Record* best() const;
   /// Whether a trial at this point has started before.
@@ -95,7 +95,7 @@ struct GaussianProcess {
   // A point of the space-filling design, or drawn from the user's prior.
   Suggestion initial(Rng& rng) const;
   std::optional<std::vector<double>> polished_features() const;
-  std::optional<Point> polished(Rng& rng) const;
+  std::optional<Point> polished_minimum(Rng& rng) const;
 
   // The trust region grows with success and shrinks without. When it is tiny the search restarts.
   void adapt(const Record& record);
@@ -114,7 +114,7 @@ struct GaussianProcess {
   std::optional<Knowledge> of_levels(Rng& rng);
 
   /// Whether trials were stopped early, or are paused, so that it matters how many steps each has made.
-  bool staged() const;
+  bool has_partial_trials() const;
   Suggestion model_based(Rng& rng);
 
   // Where trials are running, with a radius: a tenth of the distance from there to the nearest ended trial. A point
@@ -124,7 +124,7 @@ struct GaussianProcess {
   std::vector<Place> pending_places() const;
 
   // Adds a pending trial with the model's expectation. A duplicate is left out: it would only be taken for noise.
-  static void believe(Model& model, const std::vector<double>& features);
+  static void add_pending(Model& model, const std::vector<double>& features);
   detail::gp::Box box(std::size_t count, const Hyper& hyper) const;
 };
 

@@ -64,7 +64,7 @@ class DataParallel {
   explicit DataParallel(Communicator communicator, DataParallelOptions options = {});
   DataParallel(const DataParallel&) = delete;
   DataParallel& operator=(const DataParallel&) = delete;
-  ~DataParallel() { settle(); }
+  ~DataParallel() { abort_and_wait(); }
 
   /// Registers a gradient, which must stay in place, and returns its index: 0, 1, ... Not between begin() and reduce().
   template <FloatElement T>
@@ -129,9 +129,9 @@ class DataParallel {
 
  private:
   /// Shared by the communicator's thread and the caller's.
-  struct Flight {
+  struct InProgress {
     std::mutex mutex;
-    std::condition_variable landed;
+    std::condition_variable changed;
     std::size_t outstanding = 0;
     std::exception_ptr error;
   };
@@ -152,9 +152,9 @@ class DataParallel {
   void launch_tail(bool signal);
   void start(void* data, std::size_t count, ElementType type);
   std::exception_ptr wait();
-  void settle() noexcept;
-  void take_mean();
-  void take_alone(bool signal);
+  void abort_and_wait() noexcept;
+  void finish_mean();
+  void finish_alone(bool signal);
   void end_step();
 
   Communicator communicator_;
@@ -175,12 +175,12 @@ class DataParallel {
   bool begun_ = false, accumulated_ = false;
   double accumulated_unit_ = 1;                ///< the same for the accumulated sum
   std::int64_t samples_ = 0;                   ///< of the backward pass that is being reduced
-  detail::GradientTail told_ = {};             ///< of this rank
+  detail::GradientTail tail_ = {};             ///< of this rank
   std::vector<bool> ready_;                    ///< by gradient
   std::vector<std::size_t> awaited_;           ///< by bucket: number of gradients that are not ready
   std::size_t next_ = 0;                       ///< the next bucket to be reduced
   mutable std::vector<GradientPiece> pieces_;  ///< of the current call
-  Flight flight_;
+  InProgress in_progress_;
 };
 
 }  // namespace hypertune::inline v0

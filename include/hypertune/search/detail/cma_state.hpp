@@ -73,13 +73,13 @@ class CmaState {
   }
 
   void started(TrialId trial, const Point& point) {
-    Candidate candidate = recognised(trial, point);
+    Candidate candidate = candidate_of(trial, point);
     for (const std::size_t axis : axes_) candidate.counts.push_back(is_active(point[genes_[axis].dimension]));
     for (const std::size_t c : categories_) candidate.counts.push_back(is_active(point[genes_[c].dimension]));
     if (genes_.countable()) tried_.add(point);
     pending_.insert_or_assign(trial, Pending{std::move(candidate), std::nullopt, 0});
     ++started_;
-    take_stale();
+    use_last_reports();
   }
   void reported(const Observation& o) {
     const auto found = pending_.find(o.trial);
@@ -194,7 +194,7 @@ class CmaState {
   }
   bool discrete(std::size_t axis) const { return genes_[axes_[axis]].kind == Gene::Kind::discrete; }
 
-  Candidate recognised(TrialId trial, const Point& point) const {
+  Candidate candidate_of(TrialId trial, const Point& point) const {
     try {
       Drawn drawn = draw(trial);
       if (same_point(drawn.point, point))
@@ -212,7 +212,7 @@ class CmaState {
   }
 
   // A trial that a scheduler has paused may never end: after some number of further trials its last report counts.
-  void take_stale() {
+  void use_last_reports() {
     const std::uint64_t patience = 2 * population_ + 4 * static_cast<std::uint64_t>(std::max(goal_.parallelism, 1));
     while (!reports_.empty() && reports_.front().first + patience < started_) {
       const auto [at, trial] = reports_.front();
@@ -274,7 +274,7 @@ class CmaState {
     designing_ = false;
     history_.clear();
     spread_ = 0;
-    hopeless_ = 0;
+    failed_generations_ = 0;
   }
 
   // The weights of the ranked batch; equally good members get equal weights.
@@ -342,10 +342,10 @@ class CmaState {
     history_.push_back(best);
     if (history_.size() > window()) history_.pop_front();
     if (worst < worst_loss) spread_ = std::max(spread_, worst - best);
-    hopeless_ = best < worst_loss ? 0 : hopeless_ + 1;
+    failed_generations_ = best < worst_loss ? 0 : failed_generations_ + 1;
   }
   bool converged() const {
-    if (hopeless_ >= 3) return true;  // no finite loss at all: there may be some elsewhere
+    if (failed_generations_ >= 3) return true;  // no finite loss at all: there may be some elsewhere
     const auto [least, most] = std::minmax_element(history_.begin(), history_.end());
     if (history_.size() >= window() && *most - *least <= 1e-9 * spread_) return true;
     if (axes_.empty()) return false;
@@ -399,7 +399,7 @@ class CmaState {
   Tried tried_;
   std::deque<double> history_;  // best loss by generation
   double spread_ = 0;           // largest difference of losses within a generation
-  int hopeless_ = 0;            // generations in a row without a finite loss
+  int failed_generations_ = 0;  // generations in a row without a finite loss
   bool small_ = false;
   std::uint64_t restarts_ = 0, spent_ = 0, small_spent_ = 0, large_spent_ = 0;
 };

@@ -77,7 +77,7 @@ class Chain {
   }
 
   /// Adds a running trial with its expected outputs from `level` on, so that parallel suggestions spread.
-  void believe(std::span<const double> point, std::size_t level = 0) {
+  void add_pending(std::span<const double> point, std::size_t level = 0) {
     Posterior p;
     for (; level < models_.size(); ++level) {
       models_[level].posterior(point, p, false);

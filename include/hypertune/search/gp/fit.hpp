@@ -31,13 +31,13 @@ inline Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, c
     prior.bounds(start, lower, upper);
     std::vector<double> x = start.flat();
     const auto loss = [&](const std::vector<double>& all, std::vector<double>& gradient) {
-      const Hyper at = start.like(all);
+      const Hyper at = start.from_flat(all);
       const double value = Model::loss(inputs, outputs, at, &gradient);
       return std::isfinite(value) ? value + prior.add(at, &gradient) : value;
     };
     const double value = minimise(loss, x, lower, upper,
                                   {.evaluations = evaluations, .tolerance = 1e-3, .progress = 1e-5, .first_step = 1});
-    if (best.hyper.log.empty() || value < best.loss) best = {start.like(x), value};
+    if (best.hyper.log.empty() || value < best.loss) best = {start.from_flat(x), value};
   }
   return best;
 }
@@ -47,28 +47,29 @@ inline Fit fit_hyper(const Inputs& inputs, const std::vector<double>& outputs, c
 /// of a Model", Annals of Statistics 1978). Three more for a trend: it has only one number and is tried often. For
 /// warped inputs half a nat per feature: they have two numbers, but a narrow prior. With less, periodic functions,
 /// which vary equally fast everywhere, were warped, and the search got worse.
-inline double charge(const Hyper& hyper, const Inputs& inputs) {
+inline double complexity_penalty(const Hyper& hyper, const Inputs& inputs) {
   const double each = std::log(static_cast<double>(inputs.size())) / 2;
   const auto numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0);
   return (hyper.direction.empty() ? 0 : each * static_cast<double>(numeric)) + (hyper.log_trend ? each + 3 : 0) +
          (hyper.warp.empty() ? 0 : 0.5 * static_cast<double>(inputs.features()));
 }
 
-/// A model with additional hyperparameters, and its gain in nats minus their charge. 0 or less: not worth it.
-struct Richer {
+/// A model with additional hyperparameters, and its gain in nats minus their penalty. 0 or less: not worth it.
+struct ExtendedFit {
   Hyper hyper;
   double gain = 0;
 
-  Richer() = default;
-  Richer(Fit with, const Fit& without, const Inputs& inputs)
+  ExtendedFit() = default;
+  ExtendedFit(Fit with, const Fit& without, const Inputs& inputs)
       : hyper(std::move(with.hyper)),
-        gain(without.loss + charge(without.hyper, inputs) - with.loss - charge(hyper, inputs)) {}
+        gain(without.loss + complexity_penalty(without.hyper, inputs) - with.loss - complexity_penalty(hyper, inputs)) {
+  }
 };
 
 /// With a direction. The first guess is the direction in which a model without one is steepest, the next that of the
 /// model fitted from it: the first fit may end with a wrong sign in one component and a short lengthscale that
 /// compensates for it.
-inline Richer with_direction(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+inline ExtendedFit with_direction(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const std::size_t features = inputs.features(), n = inputs.size();
   if (std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) < 2 || n < 2 * features) return {};
   const int evaluations = n < 50 ? 30 : n < 192 ? 20 : 10;  // each costs n^3
@@ -94,7 +95,7 @@ inline Richer with_direction(const Inputs& inputs, const std::vector<double>& va
 }
 
 /// With a quadratic trend.
-inline Richer with_trend(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+inline ExtendedFit with_trend(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const std::size_t features = inputs.features(), n = inputs.size();
   const bool numeric = std::count(inputs.categorical.begin(), inputs.categorical.end(), 0) > 0;
   if (!numeric || n < features + 3) return {};
@@ -107,7 +108,7 @@ inline Richer with_trend(const Inputs& inputs, const std::vector<double>& values
 }
 
 /// With warped inputs.
-inline Richer with_warp(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
+inline ExtendedFit with_warp(const Inputs& inputs, const std::vector<double>& values, const Hyper& hyper) {
   const bool many = inputs.size() >= 128;
   const Fit plain = fit_hyper(inputs, values, {hyper}, many ? 1 : 4);
   Hyper start = hyper;

@@ -26,7 +26,7 @@ struct Hyper {
     if (log_trend) all.push_back(*log_trend);
     return all;
   }
-  Hyper like(const std::vector<double>& all) const {
+  Hyper from_flat(const std::vector<double>& all) const {
     Hyper h = *this;
     auto from = all.begin();
     for (auto* part : {&h.log, &h.warp, &h.direction})

@@ -110,7 +110,7 @@ class Learner {
       const auto bent = transform(all.losses, bend);
       const auto fitted = fit_hyper(all.inputs, bent.values, starts(features, count), count < 50 ? 30 : 8);
       if (bend == Bend::linear) straight = fitted.hyper;
-      const double loss = fitted.loss + charge(bend) - bent.log_jacobian;
+      const double loss = fitted.loss + complexity_penalty(bend) - bent.log_jacobian;
       if (!result.hyper.log.empty() && !(loss < best)) continue;
       best = loss;
       result.bend = bend;
@@ -121,22 +121,22 @@ class Learner {
     take(with_direction(all.inputs, values, result.hyper), result.hyper);
     if (take(with_trend(all.inputs, values, result.hyper), result.hyper))  // fit longer before trying a warp
       result.hyper = fit_hyper(all.inputs, values, {result.hyper}, 20).hyper;
-    if (result.bend != Bend::linear) straighten(all, std::move(straight), result);
+    if (result.bend != Bend::linear) try_untransformed(all, std::move(straight), result);
     take(with_warp(all.inputs, transform(all.losses, result.bend).values, result.hyper), result.hyper);
     if (refit == Refit::afresh && known && !before.hyper.direction.empty()) keep_direction(all, before, result);
     return result;
   }
 
-  static bool take(Richer richer, Hyper& hyper) {
-    if (richer.gain > 0) hyper = std::move(richer.hyper);
-    return richer.gain > 0;
+  static bool take(ExtendedFit extended, Hyper& hyper) {
+    if (extended.gain > 0) hyper = std::move(extended.hyper);
+    return extended.gain > 0;
   }
 
   // The criterion by which models of differently bent losses are compared: less is better.
   static double evidence(const Data& all, Bend bend, const Hyper& hyper) {
     const auto bent = transform(all.losses, bend);
     return Model::loss(all.inputs, bent.values, hyper, nullptr) + HyperPrior(hyper.features()).add(hyper, nullptr) +
-           charge(hyper, all.inputs) + charge(bend) - bent.log_jacobian;
+           complexity_penalty(hyper, all.inputs) + complexity_penalty(bend) - bent.log_jacobian;
   }
 
   // A fit from scratch does not always find a known direction again, so compare it with the old one.
@@ -156,7 +156,7 @@ class Learner {
   }
 
   // A quadratic is one only in losses that are not bent. Without a trend, a bend may look more likely, so try both.
-  static void straighten(const Data& all, Hyper straight, Learnt& result) {
+  static void try_untransformed(const Data& all, Hyper straight, Learnt& result) {
     const auto values = transform(all.losses, Bend::linear).values;
     if (!take(with_trend(all.inputs, values, straight), straight)) return;
     if (!(evidence(all, Bend::linear, straight) < evidence(all, result.bend, result.hyper))) return;

@@ -217,7 +217,7 @@ class LevelLearner {
           const double own = slope(bend);
           const auto bent = outputs(bend, own);
           const auto fitted = fit_hyper(level.inputs, bent.values, Learner::starts(features, size), size < 50 ? 20 : 8);
-          const double loss = fitted.loss + charge(bend) - bent.log_jacobian;
+          const double loss = fitted.loss + complexity_penalty(bend) - bent.log_jacobian;
           if (!stage.hyper.log.empty() && !(loss < best)) continue;
           best = loss;
           stage = {steps, bend, fitted.hyper, own};

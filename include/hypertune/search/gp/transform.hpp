@@ -19,7 +19,7 @@ inline constexpr Bend all_bends[] = {Bend::linear, Bend::root, Bend::log, Bend::
 
 /// The nats that a bend has to gain over untransformed losses: with less, the neighbourhood of the best was lost on
 /// Levy functions.
-constexpr double charge(Bend bend) { return bend == Bend::linear ? 0 : 4; }
+constexpr double complexity_penalty(Bend bend) { return bend == Bend::linear ? 0 : 4; }
 
 struct Transformed {
   std::vector<double> values;  ///< mean 0 and variance 1, or all 0

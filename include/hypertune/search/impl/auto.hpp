@@ -68,7 +68,7 @@ HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
   switch (turn()) {
     case Turn::gp: return gp_->suggest(ask);
     case Turn::tpe: return tpe_->suggest(ask);
-    case Turn::found: return started_ % 4 == 3 || gp_->polishes() ? gp_->suggest(ask) : tpe_->suggest(ask);
+    case Turn::found: return started_ % 4 == 3 || gp_->can_polish() ? gp_->suggest(ask) : tpe_->suggest(ask);
     case Turn::other: break;
   }
   // Must not change the state: a new search begins when the trial has started, as a replay sees only observations.

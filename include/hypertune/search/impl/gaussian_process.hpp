@@ -64,7 +64,7 @@ HYPERTUNE_INLINE bool GaussianProcess::tried(const Point& point) const {
 }
 
 HYPERTUNE_INLINE std::optional<std::vector<double>> GaussianProcess::polished_features() const {
-  if (!state_ || staged() || !converged()) return std::nullopt;
+  if (!state_ || has_partial_trials() || !converged()) return std::nullopt;
   return detail::gp::polish(state_->history, state_->epoch, state_->encoding, *state_->center);
 }
 
@@ -73,7 +73,7 @@ HYPERTUNE_INLINE detail::gp::Source GaussianProcess::source() const {
           std::max<std::size_t>(1, state_->goal.objectives)};
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::staged() const {
+HYPERTUNE_INLINE bool GaussianProcess::has_partial_trials() const {
   const auto& h = state_->history;
   return h.cut > 0 || h.reporting > static_cast<std::size_t>(std::max(1, state_->goal.parallelism));
 }
@@ -105,9 +105,9 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::suggest(const Ask& ask) {
 }
 
 HYPERTUNE_INLINE Suggestion GaussianProcess::proposed(Rng& rng) {
-  if (staged() ? starts_by_levels() : starts()) return initial(rng);
+  if (has_partial_trials() ? starts_by_levels() : starts()) return initial(rng);
   if (state_->history.started % 2 == 1)
-    if (auto point = polished(rng)) return std::move(*point);
+    if (auto point = polished_minimum(rng)) return std::move(*point);
   return model_based(rng);
 }
 
@@ -155,7 +155,7 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::initial(Rng& rng) const {
   return s.space->sample(rng);
 }
 
-HYPERTUNE_INLINE std::optional<Point> GaussianProcess::polished(Rng& rng) const {
+HYPERTUNE_INLINE std::optional<Point> GaussianProcess::polished_minimum(Rng& rng) const {
   const auto& s = *state_;
   const auto features = polished_features();
   if (!features) return std::nullopt;
@@ -179,7 +179,7 @@ HYPERTUNE_INLINE void GaussianProcess::adapt(const Record& record) {
     s.center = s.history.ended.size() - 1;
   }
   if (s.history.ended.size() - s.epoch <= static_cast<std::size_t>(max_observations) || s.goal.objectives > 1 ||
-      staged())
+      has_partial_trials())
     return;
   if (!better && !inside) return;  // a trial outside of the region is no evidence against it
   s.region.successes = better ? s.region.successes + 1 : 0;
@@ -266,15 +266,15 @@ HYPERTUNE_INLINE auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Know
   result.objective.posterior(points, row, means, variances);
   for (std::size_t i = 0; i < row; ++i) result.trials[i].mean = means[i];
   // Pending trials: all without a report, and of the others the latest, as the rest may wait forever.
-  int believed = 0;
+  int added = 0;
   int running = s.goal.parallelism;
-  for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p) {
+  for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && added < 64; ++p) {
     const int reached = levels.reached(p->second.subject);
     if (reached > 0 && --running < 0) continue;
-    ++believed;
+    ++added;
     std::size_t level = 0;
     while (level < stages.size() && stages[level].steps <= reached) ++level;
-    result.objective.believe(p->second.features, level);
+    result.objective.add_pending(p->second.features, level);
   }
   return result;
 }
@@ -282,7 +282,7 @@ HYPERTUNE_INLINE auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Know
 HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
   auto& s = *state_;
   const std::size_t count = s.history.ended.size() - s.epoch;
-  const bool by_levels = staged();
+  const bool by_levels = has_partial_trials();
   detail::gp::Data all = source().data(count, s.goal.objectives > 1 && !by_levels ? &rng : nullptr);
   auto knowledge = by_levels ? of_levels(rng) : of_ends(all, count);
   if (!knowledge) return initial(rng);
@@ -323,10 +323,10 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
   const Hyper& hyper = knowledge->objective[knowledge->objective.levels() - 1].hyper();
   const detail::gp::Box box = this->box(by_levels ? 0 : count, hyper);
   // Pending trials, the latest first, up to a limit: trials that never return must not slow down every suggestion.
-  int believed = 0;
-  for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && believed < 64; ++p, ++believed) {
-    for (Model& m : constraints) believe(m, p->second.features);
-    if (!by_levels) knowledge->objective.believe(p->second.features);
+  int added = 0;
+  for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && added < 64; ++p, ++added) {
+    for (Model& m : constraints) add_pending(m, p->second.features);
+    if (!by_levels) knowledge->objective.add_pending(p->second.features);
   }
   detail::gp::Maximiser maximiser(s.encoding, s.sequence, acquisition, box, rng);
   auto found = maximiser.run(known, {});
@@ -375,7 +375,7 @@ HYPERTUNE_INLINE auto GaussianProcess::pending_places() const -> std::vector<Pla
   return places;
 }
 
-HYPERTUNE_INLINE void GaussianProcess::believe(Model& model, const std::vector<double>& features) {
+HYPERTUNE_INLINE void GaussianProcess::add_pending(Model& model, const std::vector<double>& features) {
   detail::gp::Posterior p;
   model.posterior(features, p, false);
   model.append(features, p.mean);

@@ -71,7 +71,7 @@ inline void DataParallel::plan() {
 
 /// Once per generation: compares the registered gradients of all ranks, and adds up the samples of their first step.
 inline void DataParallel::agree(std::int64_t samples) {
-  const std::array<std::int64_t, 2> mine = {static_cast<std::int64_t>(registration()), told_.samples + samples};
+  const std::array<std::int64_t, 2> mine = {static_cast<std::int64_t>(registration()), tail_.samples + samples};
   std::vector<std::int64_t> all(mine.size() * static_cast<std::size_t>(communicator_.size()));
   try {
     communicator_.all_gather(std::span<const std::int64_t>(mine), std::span<std::int64_t>(all));
@@ -137,11 +137,11 @@ inline void DataParallel::launch(const detail::GradientBucket& bucket, void* mem
 inline void DataParallel::launch_tail(bool signal) {
   const auto& bucket = buckets_.back();
   launch(bucket, memory_.back().get());
-  told_.samples += samples_;
-  told_.parts += samples_ != 0 ? 1 : 0;
-  told_.signal = signal;
-  if (options_.measure_noise) told_.squares += static_cast<double>(samples_) * options_.memory->take_squares();
-  const auto tail = detail::encoded_tail(told_, communicator_.rank(), communicator_.size(), bucket.type);
+  tail_.samples += samples_;
+  tail_.parts += samples_ != 0 ? 1 : 0;
+  tail_.signal = signal;
+  if (options_.measure_noise) tail_.squares += static_cast<double>(samples_) * options_.memory->take_squares();
+  const auto tail = detail::encoded_tail(tail_, communicator_.rank(), communicator_.size(), bucket.type);
   options_.memory->upload(offset_in(memory_.back().get(), bucket.count, bucket.type), tail.data(), tail.size());
   start(memory_.back().get(), bucket.count + detail::tail_elements(communicator_.size()), bucket.type);
 }
@@ -149,34 +149,34 @@ inline void DataParallel::launch_tail(bool signal) {
 /// Starts a reduction. Its error is thrown by reduce().
 inline void DataParallel::start(void* data, std::size_t count, ElementType type) {
   if (communicator_.size() == 1) return;  // it is its own sum, and a backend for one rank may not support this memory
-  const auto landed = [this](std::exception_ptr error) {  // moved on, so that only one thread releases it
-    const std::lock_guard guard(flight_.mutex);
-    if (error && !flight_.error) flight_.error = std::move(error);
-    --flight_.outstanding;
-    flight_.landed.notify_all();
+  const auto done = [this](std::exception_ptr error) {  // moved on, so that only one thread releases it
+    const std::lock_guard guard(in_progress_.mutex);
+    if (error && !in_progress_.error) in_progress_.error = std::move(error);
+    --in_progress_.outstanding;
+    in_progress_.changed.notify_all();
   };
   {
-    const std::lock_guard guard(flight_.mutex);
-    if (flight_.error) return;  // later operations could not complete
-    ++flight_.outstanding;
+    const std::lock_guard guard(in_progress_.mutex);
+    if (in_progress_.error) return;  // later operations could not complete
+    ++in_progress_.outstanding;
   }
   try {
-    communicator_.start(collective::AllReduce{data, count, type, Reduction::sum, options_.memory->stream()}, landed);
-  } catch (...) { landed(std::current_exception()); }
+    communicator_.start(collective::AllReduce{data, count, type, Reduction::sum, options_.memory->stream()}, done);
+  } catch (...) { done(std::current_exception()); }
 }
 
 inline std::exception_ptr DataParallel::wait() {
-  std::unique_lock lock(flight_.mutex);  // without a limit of its own: collectives have the communicator's
-  flight_.landed.wait(lock, [&] { return flight_.outstanding == 0; });
-  return std::exchange(flight_.error, nullptr);
+  std::unique_lock lock(in_progress_.mutex);  // without a limit of its own: collectives have the communicator's
+  in_progress_.changed.wait(lock, [&] { return in_progress_.outstanding == 0; });
+  return std::exchange(in_progress_.error, nullptr);
 }
 
 /// Ends all operations on the gradients.
-inline void DataParallel::settle() noexcept {
+inline void DataParallel::abort_and_wait() noexcept {
   bool under_way = false;
   {
-    const std::lock_guard guard(flight_.mutex);
-    under_way = flight_.outstanding != 0;
+    const std::lock_guard guard(in_progress_.mutex);
+    under_way = in_progress_.outstanding != 0;
   }
   if (under_way) {
     try {
@@ -204,7 +204,7 @@ inline void DataParallel::accumulate(std::int64_t samples) {
   // The unit is the agreed one, or a larger one of this rank if the ranks have not agreed yet or the sum could
   // overflow.
   if (!accumulated_) accumulate_by(agreed_ ? unit_ : 1);
-  const auto total = static_cast<std::uint64_t>(told_.samples + samples);
+  const auto total = static_cast<std::uint64_t>(tail_.samples + samples);
   if (static_cast<double>(total) > accumulated_unit_) accumulate_by(static_cast<double>(std::bit_ceil(total)));
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const auto& bucket = buckets_[b];
@@ -218,9 +218,9 @@ inline void DataParallel::accumulate(std::int64_t samples) {
     if (options_.measure_noise) options_.memory->add_squares(pieces_, bucket.type);
     options_.memory->combine(pieces_, static_cast<double>(samples) / accumulated_unit_, bucket.type);
   }
-  if (options_.measure_noise) told_.squares += static_cast<double>(samples) * options_.memory->take_squares();
-  told_.samples += samples;
-  ++told_.parts;
+  if (options_.measure_noise) tail_.squares += static_cast<double>(samples) * options_.memory->take_squares();
+  tail_.samples += samples;
+  ++tail_.parts;
   accumulated_ = true;
 }
 
@@ -234,7 +234,7 @@ inline const ReducedGradients& DataParallel::reduce(std::int64_t samples) {
   const bool signal = options_.signal && options_.signal();
   if (!begun_) begin(samples);
   if (alone()) {
-    take_alone(signal);
+    finish_alone(signal);
   } else {
     {
       const std::lock_guard guard(step_);
@@ -247,13 +247,13 @@ inline const ReducedGradients& DataParallel::reduce(std::int64_t samples) {
       broken_ = error;
       std::rethrow_exception(error);
     }
-    take_mean();
+    finish_mean();
   }
   end_step();
   return reduced_;
 }
 
-inline void DataParallel::take_mean() {
+inline void DataParallel::finish_mean() {
   const int size = communicator_.size();
   const auto& last = buckets_.back();
   std::vector<std::byte> bytes(detail::tail_elements(size) * size_of(last.type));
@@ -286,7 +286,7 @@ inline void DataParallel::take_mean() {
 }
 
 /// Without other ranks, and without accumulated gradients, the gradients are already the mean.
-inline void DataParallel::take_alone(bool signal) {
+inline void DataParallel::finish_alone(bool signal) {
   reduced_ = {.samples = samples_, .parts = samples_ != 0 ? 1 : 0, .signalled = signal};
   for_each_type([&](std::span<const GradientPiece> pieces, ElementType type) {
     if (samples_ != 0) return options_.memory->add_squares(pieces, type);
@@ -301,7 +301,7 @@ inline void DataParallel::end_step() {
   const std::lock_guard guard(step_);
   begun_ = accumulated_ = false;
   samples_ = 0;
-  told_ = {};
+  tail_ = {};
   next_ = 0;
   ready_.assign(gradients_.size(), false);
   awaited_.clear();
@@ -346,7 +346,7 @@ inline void DataParallel::unscale(double loss_scale) {
 }
 
 inline void DataParallel::rebind(Communicator communicator) {
-  settle();
+  abort_and_wait();
   communicator_ = std::move(communicator);
   broken_ = nullptr;
   planned_ = agreed_ = false;
