@@ -21,7 +21,7 @@ namespace hypertune::inline v0::detail {
 class GlooCommunicator {
  public:
   GlooCommunicator(GlooLinks links, int rank, int size, const CommunicatorOptions& options)
-      : waker_(links.waker), group_(std::move(links), rank, size, options.timeout) {}
+      : busy_loop_(links.busy_loop), group_(std::move(links), rank, size, options.timeout) {}
 
   int rank() const { return group_.rank(); }
   int size() const { return group_.size(); }
@@ -51,7 +51,7 @@ class GlooCommunicator {
   void reduce_by_parts(GlooOperation& operation, const collective::AllReduce& what);
   void reduce_by_ring(GlooOperation& operation, const collective::AllReduce& what);
 
-  std::shared_ptr<GlooWaker> waker_;  ///< destroyed last: the buffers keep the device alive
+  std::shared_ptr<GlooBusyLoop> busy_loop_;  ///< destroyed last: the buffers keep the device alive
   int ring_from_ = 9;
   std::vector<Scratch> scratch_{2};
   GlooGroup group_;  ///< destroyed first: after that Gloo no longer uses the memory above

@@ -12,7 +12,8 @@ namespace {
 
 /// Slots of Gloo: a send in one slot matches a receive in the same. The slots of collectives are hashes that differ
 /// from these.
-constexpr std::uint64_t mail_slot = 0x68797065'72740001U, bell_slot = mail_slot + 1, probe_slot = mail_slot + 2;
+constexpr std::uint64_t message_slot = 0x68797065'72740001U, unused_slot = message_slot + 1,
+                        probe_slot = message_slot + 2;
 
 /// How long to wait for answers, and until the last message was read, by ranks whose listening threads are idle.
 std::chrono::milliseconds patience(double timeout) {
@@ -32,7 +33,7 @@ GlooGroup::GlooGroup(GlooLinks links, int rank, int size, double timeout)
 }
 
 GlooGroup::~GlooGroup() {
-  links_.waker->raise();  // never lowered again
+  links_.busy_loop->start();  // never stopped
   {
     const std::lock_guard guard(mutex_);
     leaving_ = true;
@@ -42,7 +43,7 @@ GlooGroup::~GlooGroup() {
   {
     const std::lock_guard guard(mutex_);
     stopping_ = true;
-    if (!mailboxes_.empty()) mailboxes_.back().buffer->abortWaitRecv();
+    if (!inboxes_.empty()) inboxes_.back().buffer->abortWaitRecv();
   }
   listener_.join();
 }
@@ -101,37 +102,37 @@ void GlooGroup::give_up(const std::string& error) {
   if (!changed_.wait_for(lock, limit, [&] { return failure_.has_value(); }))
     fail_locked({GroupError::Kind::failed, fmt::format("Gloo failed: {}", error)});
   // Data that this rank still has to send precedes its last message in the queues: keep the memory until that is sent.
-  changed_.wait_for(lock, limit, [&] { return told_; });
+  changed_.wait_for(lock, limit, [&] { return others_informed_; });
   throw own_copy(*failure_);
 }
 
 // --- The listening thread
 
-void GlooGroup::open_mailbox() {
-  // Gloo reports a closed connection to a buffer only if the buffer waits for a message from there. So the mailbox also
-  // waits in a slot in which nobody sends (bell_slot). A new buffer forgets the connections of ranks that have left.
+void GlooGroup::open_inbox() {
+  // Gloo reports a closed connection to a buffer only if the buffer waits for a message from there. So the inbox also
+  // waits in a slot in which nobody sends (unused_slot). A new buffer forgets the connections of ranks that have left.
   // The earlier buffers are kept, as a message may still arrive in them.
   std::vector<int> from;
   {
     const std::lock_guard guard(mutex_);
     for (int rank = 0; rank < size_; ++rank)
       if (reachable(rank)) from.push_back(rank);
-    Letter& mailbox = mailboxes_.emplace_back();
-    mailbox.buffer = buffer(&mailbox.message, sizeof mailbox.message);
-    if (stopping_) mailbox.buffer->abortWaitRecv();
+    MessageBuffer& inbox = inboxes_.emplace_back();
+    inbox.buffer = buffer(&inbox.message, sizeof inbox.message);
+    if (stopping_) inbox.buffer->abortWaitRecv();
   }
-  for (const int rank : from) mailboxes_.back().buffer->recv(rank, bell_slot, 0, 0);
-  await_letter();
+  for (const int rank : from) inboxes_.back().buffer->recv(rank, unused_slot, 0, 0);
+  receive_next();
 }
 
-void GlooGroup::await_letter() {
+void GlooGroup::receive_next() {
   std::vector<int> from;
   {
     const std::lock_guard guard(mutex_);
     for (int rank = 0; rank < size_; ++rank)
       if (reachable(rank)) from.push_back(rank);
   }
-  if (!from.empty()) mailboxes_.back().buffer->recv(from, mail_slot, 0, sizeof(GlooMessage));
+  if (!from.empty()) inboxes_.back().buffer->recv(from, message_slot, 0, sizeof(GlooMessage));
 }
 
 void GlooGroup::listen() {
@@ -139,25 +140,25 @@ void GlooGroup::listen() {
   std::vector<int> closed;
   for (;;) {
     int from = -1;
-    bool mail = false;
+    bool received = false;
     try {
       if (!opened) {
-        open_mailbox();
+        open_inbox();
         opened = true;
       }
-      mail = mailboxes_.back().buffer->waitRecv(&from, gloo_unlimited);
+      received = inboxes_.back().buffer->waitRecv(&from, gloo_unlimited);
       closed.clear();
-      if (mail && from >= 0 && from < size_) {
-        const GlooMessage letter = mailboxes_.back().message;
-        handle(letter, from);
-        if (letter.kind == GlooMessage::Kind::left)
+      if (received && from >= 0 && from < size_) {
+        const GlooMessage message = inboxes_.back().message;
+        handle(message, from);
+        if (message.kind == GlooMessage::Kind::left)
           opened = false;
         else
-          await_letter();
+          receive_next();
       }
     } catch (const std::exception& error) {
       // A message that arrived before the connection closed tells why it was closed. So a closed connection is reported
-      // only if the mailbox is found empty after the closing was detected.
+      // only if the inbox is found empty after the closing was detected.
       if (closed.empty()) {
         closed = find_closed();
         if (opened && !closed.empty()) continue;
@@ -196,7 +197,7 @@ void GlooGroup::handle(const GlooMessage& message, int from) {
         fail_locked({GroupError::Kind::lost, fmt::format("rank {} left the group", from), {from}});
       return;
     case GlooMessage::Kind::failed:
-      if (!failure_) told_by_ = from;
+      if (!failure_) reported_by_ = from;
       fail_locked(message.get_error(size_));
       return;
   }
@@ -243,12 +244,12 @@ void GlooGroup::watch() {
     ask(lock);
     wake = Clock::now() + limit;
   }
-  GlooMessage farewell;
-  farewell.kind = failure_ ? GlooMessage::Kind::failed : GlooMessage::Kind::left;
-  farewell.sequence = done_;
-  if (failure_) farewell.set_error(*failure_);
-  say_farewell(lock, farewell);
-  told_ = true;
+  GlooMessage last_message;
+  last_message.kind = failure_ ? GlooMessage::Kind::failed : GlooMessage::Kind::left;
+  last_message.sequence = done_;
+  if (failure_) last_message.set_error(*failure_);
+  send_last_message(lock, last_message);
+  others_informed_ = true;
   changed_.notify_all();
   lock.unlock();
   // Data that was not sent stays in the queues of connections, which would keep Gloo's thread busy.
@@ -303,24 +304,24 @@ void GlooGroup::judge(const GlooMessage& question) {
   begun_ = Clock::now();
 }
 
-void GlooGroup::say_farewell(Lock& lock, GlooMessage farewell) {
+void GlooGroup::send_last_message(Lock& lock, GlooMessage message) {
   const auto named = [&](int rank) {
     return failure_ && std::find(failure_->ranks().begin(), failure_->ranks().end(), rank) != failure_->ranks().end();
   };
-  std::vector<Letter*> read, may_read;
+  std::vector<MessageBuffer*> read, may_read;
   for (int rank = 0; rank < size_; ++rank) {
-    if (!reachable(rank) || rank == told_by_) continue;
-    Letter* const letter = send(farewell, rank);
-    if (letter != nullptr) (named(rank) ? may_read : read).push_back(letter);
+    if (!reachable(rank) || rank == reported_by_) continue;
+    MessageBuffer* const sent = send(message, rank);
+    if (sent != nullptr) (named(rank) ? may_read : read).push_back(sent);
   }
   lock.unlock();
-  const auto await_sent = [](const std::vector<Letter*>& letters, std::chrono::milliseconds limit) {
+  const auto await_sent = [](const std::vector<MessageBuffer*>& buffers, std::chrono::milliseconds limit) {
     const auto deadline = Clock::now() + limit;
-    for (Letter* letter : letters) {
+    for (MessageBuffer* sent : buffers) {
       const auto rest = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
       if (rest.count() <= 0) return;
       try {
-        letter->buffer->waitSend(rest);
+        sent->buffer->waitSend(rest);
       } catch (const std::exception&) {}  // that rank has left, too, or does not read
     }
   };
@@ -330,13 +331,13 @@ void GlooGroup::say_farewell(Lock& lock, GlooMessage farewell) {
   lock.lock();
 }
 
-GlooGroup::Letter* GlooGroup::send(const GlooMessage& message, int to) {
-  Letter& letter = letters_out_.emplace_back();
-  letter.message = message;
-  letter.buffer = buffer(&letter.message, sizeof letter.message);
+GlooGroup::MessageBuffer* GlooGroup::send(const GlooMessage& message, int to) {
+  MessageBuffer& sent = sent_.emplace_back();
+  sent.message = message;
+  sent.buffer = buffer(&sent.message, sizeof sent.message);
   try {
-    letter.buffer->send(to, mail_slot, 0, sizeof letter.message);
-    return &letter;
+    sent.buffer->send(to, message_slot, 0, sizeof sent.message);
+    return &sent;
   } catch (const std::exception&) { return nullptr; }  // its connection is closed; the listening thread detects that
 }
 

@@ -53,7 +53,7 @@ class GlooGroup {
     std::optional<std::uint64_t> left;  ///< the number of collectives after which it has left
     GlooMessage answer = {};            ///< its latest answer
   };
-  struct Letter {
+  struct MessageBuffer {
     GlooMessage message;
     std::unique_ptr<GlooBuffer> buffer;
   };
@@ -64,8 +64,8 @@ class GlooGroup {
   [[noreturn]] void give_up(const std::string& error);
 
   void listen();
-  void open_mailbox();
-  void await_letter();
+  void open_inbox();
+  void receive_next();
   void handle(const GlooMessage& message, int from);
   /// The ranks whose connections are closed, except those already known to be lost or to have left.
   std::vector<int> find_closed();
@@ -75,9 +75,9 @@ class GlooGroup {
   void watch();
   void ask(Lock& lock);
   void judge(const GlooMessage& question);
-  void say_farewell(Lock& lock, GlooMessage farewell);
+  void send_last_message(Lock& lock, GlooMessage message);
 
-  Letter* send(const GlooMessage& message, int to);
+  MessageBuffer* send(const GlooMessage& message, int to);
   void fail_locked(const GroupError& why);
   bool reachable(int rank) const { return rank != rank_ && !peers_[index(rank)].lost && !peers_[index(rank)].left; }
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
@@ -90,10 +90,10 @@ class GlooGroup {
   std::condition_variable changed_;
   std::vector<Peer> peers_;
   std::optional<GroupError> failure_;
-  int told_by_ = -1;       ///< the rank that reported the failure, or -1
-  bool leaving_ = false;   ///< the communicator is being destroyed
-  bool told_ = false;      ///< the others were informed, as far as they can be reached
-  bool stopping_ = false;  ///< the listening thread is to end
+  int reported_by_ = -1;          ///< the rank that reported the failure, or -1
+  bool leaving_ = false;          ///< the communicator is being destroyed
+  bool others_informed_ = false;  ///< the others were informed, as far as they can be reached
+  bool stopping_ = false;         ///< the listening thread is to end
 
   std::uint64_t sequence_ = 0, done_ = 0;  ///< numbers of collectives begun and done
   CollectiveShape shape_ = {};
@@ -104,9 +104,9 @@ class GlooGroup {
   std::uint32_t round_ = 0;
   std::uint64_t seen_progress_ = 0, seen_sequence_ = 0;  ///< over all ranks, at the last query
 
-  std::list<Letter> mailboxes_;  ///< the last is in use; nothing waits for messages in the others
+  std::list<MessageBuffer> inboxes_;  ///< the last is in use; nothing waits for messages in the others
   std::unique_ptr<GlooBuffer> probe_;
-  std::list<Letter> letters_out_;  ///< kept to the end, as it is not known when a message was read; they are few
+  std::list<MessageBuffer> sent_;  ///< kept to the end, as it is not known when a message was read; they are few
 
   std::thread listener_, watcher_;
 };

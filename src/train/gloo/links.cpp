@@ -32,22 +32,24 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Makes Gloo's thread run another round of its loop, with a pause so that it does not take a whole processor
-/// meanwhile. It has no state, as that thread may be about to call it when a GlooWaker is destroyed.
+/// meanwhile. It has no state, as that thread may be about to call it when a GlooBusyLoop is destroyed.
 class AnotherRound final : public gloo::transport::tcp::Handler {
  public:
   void handleEvents(int) override { std::this_thread::sleep_for(std::chrono::microseconds(300)); }
 };
 
-/// Raises a GlooWaker during its lifetime.
-class Raised {
+/// Runs a GlooBusyLoop during its lifetime.
+class BusyLoopScope {
  public:
-  explicit Raised(std::shared_ptr<GlooWaker> waker) : waker_(std::move(waker)) { waker_->raise(); }
-  Raised(const Raised&) = delete;
-  Raised& operator=(const Raised&) = delete;
-  ~Raised() { waker_->lower(); }
+  explicit BusyLoopScope(std::shared_ptr<GlooBusyLoop> busy_loop) : busy_loop_(std::move(busy_loop)) {
+    busy_loop_->start();
+  }
+  BusyLoopScope(const BusyLoopScope&) = delete;
+  BusyLoopScope& operator=(const BusyLoopScope&) = delete;
+  ~BusyLoopScope() { busy_loop_->stop(); }
 
  private:
-  std::shared_ptr<GlooWaker> waker_;
+  std::shared_ptr<GlooBusyLoop> busy_loop_;
 };
 
 /// Connects to one rank after another on a thread of its own, so that the caller can notice the end of the generation.
@@ -56,7 +58,7 @@ class Connecting {
   Connecting(const GlooLinks& links, std::vector<std::vector<char>> addresses, std::vector<int> ranks, Rendezvous& to,
              const std::string& key)
       : links_(links),
-        quick_(links.waker),
+        busy_(links.busy_loop),
         thread_([this, addresses = std::move(addresses), ranks = std::move(ranks), &to, key] {
           for (std::size_t i = 0; i < ranks.size(); ++i) {
             try {
@@ -94,7 +96,7 @@ class Connecting {
 
  private:
   const GlooLinks& links_;
-  Raised quick_;
+  BusyLoopScope busy_;
   std::exception_ptr error_;
   std::atomic<bool> failed_{false};
   std::thread thread_;
@@ -122,24 +124,25 @@ std::vector<std::string> collect(Rendezvous& rendezvous, const std::string& pref
 
 }  // namespace
 
-GlooWaker::GlooWaker(gloo::transport::Device& device) : fd_(::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK)) {
+GlooBusyLoop::GlooBusyLoop(gloo::transport::Device& device)
+    : fd_(::eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC | EFD_NONBLOCK)) {
   static AnotherRound another_round;
   if (fd_ >= 0) dynamic_cast<gloo::transport::tcp::Device&>(device).registerDescriptor(fd_, EPOLLIN, &another_round);
 }
-GlooWaker::~GlooWaker() {
+GlooBusyLoop::~GlooBusyLoop() {
   if (fd_ >= 0) ::close(fd_);
 }
-void GlooWaker::raise() const {
+void GlooBusyLoop::start() const {
   const std::uint64_t one = 1;
   if (fd_ >= 0) static_cast<void>(!::write(fd_, &one, sizeof one));
 }
-void GlooWaker::lower() const {
+void GlooBusyLoop::stop() const {
   std::uint64_t one = 0;
   if (fd_ >= 0) static_cast<void>(!::read(fd_, &one, sizeof one));
 }
 
 void GlooLinks::close() const {
-  const Raised quick(waker);
+  const BusyLoopScope busy(busy_loop);
   // A wait that exceeds its limit closes all connections. Gloo has no other way to do so that sends what was written.
   const auto nothing = context->createUnboundBuffer(nullptr, 0);
   try {
@@ -160,7 +163,7 @@ GlooLinks link_gloo(const GroupPlace& place, Rendezvous& rendezvous, const Commu
   std::string mine;
   try {
     links.device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(address.c_str()));
-    links.waker = std::make_shared<GlooWaker>(*links.device);
+    links.busy_loop = std::make_shared<GlooBusyLoop>(*links.device);
     links.context = links.device->createContext(place.rank, place.size());
     // Gloo waits five times as long for a connection to be made.
     links.context->setTimeout(

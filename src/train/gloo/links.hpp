@@ -19,22 +19,22 @@ inline constexpr std::chrono::milliseconds gloo_unlimited = std::chrono::hours(2
 using GlooBuffer = gloo::transport::UnboundBuffer;
 
 /// Gloo's thread checks its descriptors only every 10 ms if no data arrives, and opening or closing a connection waits
-/// for that each time. While a GlooWaker is raised, the thread checks continuously.
-class GlooWaker {
+/// for that each time. Between start() and stop() of a GlooBusyLoop, the thread checks continuously.
+class GlooBusyLoop {
  public:
-  explicit GlooWaker(gloo::transport::Device& device);
-  GlooWaker(const GlooWaker&) = delete;
-  GlooWaker& operator=(const GlooWaker&) = delete;
-  ~GlooWaker();
-  void raise() const;
-  void lower() const;
+  explicit GlooBusyLoop(gloo::transport::Device& device);
+  GlooBusyLoop(const GlooBusyLoop&) = delete;
+  GlooBusyLoop& operator=(const GlooBusyLoop&) = delete;
+  ~GlooBusyLoop();
+  void start() const;
+  void stop() const;
 
  private:
   int fd_ = -1;
 };
 
 struct GlooLinks {
-  std::shared_ptr<GlooWaker> waker = {};                   ///< belongs to the device and is destroyed after it
+  std::shared_ptr<GlooBusyLoop> busy_loop = {};            ///< belongs to the device and is destroyed after it
   std::shared_ptr<gloo::transport::Device> device = {};    ///< has the thread that reads and writes
   std::shared_ptr<gloo::transport::Context> context = {};  ///< has a connection for each other rank
 
