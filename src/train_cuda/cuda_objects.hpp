@@ -58,7 +58,7 @@ inline Event make_event() {
 }
 /// Whether the work before the event in its stream is done. "Not ready" is not an error, and is cleared so that it does
 /// not stay the thread's last error.
-inline bool has_come(const Event& event, const char* what) {
+inline bool is_complete(const Event& event, const char* what) {
   const cudaError_t result = cudaEventQuery(event.get());
   if (result == cudaErrorNotReady) static_cast<void>(cudaGetLastError());
   if (result != cudaErrorNotReady) check_cuda(result, what);

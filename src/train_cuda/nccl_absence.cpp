@@ -39,14 +39,14 @@ void NcclGroup::announce_one(std::uint64_t number) {
 // The ranks that have not reached this operation. Takes at most half of the timeout: a rank that has just arrived
 // announces that after a quarter. A rank that gives up also announces the next operations, unless its stream is
 // blocked: an error may reach the other ranks one operation later, and then this rank is not the missing one.
-std::vector<int> NcclGroup::absent(std::uint64_t number) {
-  if (number == 0) return not_there();  // not yet connected
+std::vector<int> NcclGroup::ranks_not_arrived(std::uint64_t number) {
+  if (number == 0) return ranks_not_connected();  // not yet connected
   const std::uint64_t here = arrived();
   announce(here == operations_ ? operations_ + 4 : here);
-  return without(fmt::format("at/{}/", number), steady_after(options_.timeout * 0.4));
+  return ranks_without_key(fmt::format("at/{}/", number), steady_after(options_.timeout * 0.4));
 }
 
-std::vector<int> NcclGroup::without(const std::string& prefix, SteadyTime limit) {
+std::vector<int> NcclGroup::ranks_without_key(const std::string& prefix, SteadyTime limit) {
   std::vector<int> others, ranks;
   std::vector<std::string> keys;
   for (int other = 0; other < size(); ++other)
@@ -62,7 +62,7 @@ std::vector<int> NcclGroup::without(const std::string& prefix, SteadyTime limit)
 
 // If the Rendezvous throws because the generation is over, that is the reason.
 void NcclGroup::give_up_late(std::uint64_t number) {
-  std::vector<int> ranks = absent(number);
+  std::vector<int> ranks = ranks_not_arrived(number);
   const std::string who = ranks.empty() ? "all ranks have come to" : ranks_text(ranks) + " did not come to";
   const auto kind = ranks.empty() ? GroupError::Kind::failed : GroupError::Kind::late;
   give_up({kind, fmt::format("NCCL: {} collective {}, which is not done after {} s", who, number, options_.timeout),
@@ -85,7 +85,7 @@ void NcclGroup::give_up_failed(ncclResult_t error, const char* what, std::uint64
   if (const cudaError_t own = device_->error(); is_device_lost(own))
     give_up({GroupError::Kind::device, fmt::format("{}; CUDA: {}", text, cudaGetErrorString(own))});
   if (error != ncclRemoteError && error != ncclSystemError) give_up({GroupError::Kind::failed, text});
-  std::vector<int> ranks = absent(number);  // a network error usually means that a rank has ended
+  std::vector<int> ranks = ranks_not_arrived(number);  // a network error usually means that a rank has ended
   if (!ranks.empty()) text += fmt::format("; {} did not come to it", ranks_text(ranks));
   const bool lost = error == ncclRemoteError || !ranks.empty();
   give_up({lost ? GroupError::Kind::lost : GroupError::Kind::failed, text, std::move(ranks)});

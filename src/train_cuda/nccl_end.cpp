@@ -37,7 +37,7 @@ NcclGroup::~NcclGroup() {
 }
 
 void NcclGroup::leave(std::shared_ptr<NcclDevice> device, Leave how) {
-  leaving_ = Aside::run([before = leaving_, device = std::move(device), how = std::move(how)] {
+  leaving_ = BackgroundCall::run([before = leaving_, device = std::move(device), how = std::move(how)] {
     if (before) before->wait();
     try {
       const DeviceGuard guard(device->number);
@@ -60,8 +60,8 @@ void NcclGroup::give_up(const GroupError& why) {
   throw_why();
 }
 
-bool NcclGroup::has_left() {
-  std::shared_ptr<Aside> leaving;
+bool NcclGroup::wait_until_released() {
+  std::shared_ptr<BackgroundCall> leaving;
   SteadyTime until = std::chrono::steady_clock::now();
   {
     const std::lock_guard guard(mutex_);
@@ -76,18 +76,18 @@ bool NcclGroup::has_left() {
   return left;
 }
 
-bool NcclGroup::is_at_rest() {
+bool NcclGroup::has_no_background_work() {
   {
     const std::lock_guard guard(mutex_);
     if (!leaving_) return true;
   }
-  return has_left();
+  return wait_until_released();
 }
 
 // When this throws, the buffers belong to the caller again. So it waits until NCCL and the device no longer use them.
 // If that takes too long, the error says so.
 void NcclGroup::throw_why() {
-  const bool left = has_left();
+  const bool left = wait_until_released();
   std::unique_lock lock(mutex_);
   const GroupError why = *why_;
   lock.unlock();
@@ -121,11 +121,11 @@ void NcclGroup::give_back(Leave how) {
     leave(device_, std::move(how));
   }
   changed_.notify_all();
-  static_cast<void>(has_left());
+  static_cast<void>(wait_until_released());
 }
 
 // For a group that a next generation replaces. A healthy communicator is finalized, as its peers do the same.
-void NcclGroup::retire(bool in_order) {
+void NcclGroup::release(bool in_order) {
   const double seconds = std::min(options_.timeout, finish_seconds);
   give_back([in_order, seconds](NcclDevice& device) {
     if (in_order)

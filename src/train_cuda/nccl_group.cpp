@@ -47,8 +47,8 @@ std::uint64_t NcclGroup::next_number(const Operation& operation) {
 }
 
 void NcclGroup::perform(const Operation& operation) {
-  const auto flight = begin(operation, mark(operation));
-  poll([&] { return is_done(*flight); });
+  const auto request = begin(operation, mark(operation));
+  poll([&] { return is_done(*request); });
 }
 
 std::shared_ptr<Event> NcclGroup::mark(const Operation& operation) {
@@ -64,32 +64,32 @@ std::shared_ptr<Event> NcclGroup::mark(const Operation& operation) {
   return marked;
 }
 
-std::shared_ptr<NcclFlight> NcclGroup::begin(const Operation& operation, std::shared_ptr<Event> marked) {
+std::shared_ptr<NcclRequest> NcclGroup::begin(const Operation& operation, std::shared_ptr<Event> marked) {
   const DeviceGuard guard(nccl_.device);
   // A usage error is detected before anything has begun, and leaves the communicator unchanged.
   const bool direct = in_device_memory(operation, nccl_.device);
   const std::size_t most = direct ? 0 : device_->staging.piece(operation, size());
-  auto flight = std::make_shared<NcclFlight>();
-  flight->number = next_number(operation);
-  flight->marked = std::move(marked);
-  flight->one_way = std::holds_alternative<Broadcast>(operation);
-  under_way_.push_back(flight);
+  auto request = std::make_shared<NcclRequest>();
+  request->number = next_number(operation);
+  request->marked = std::move(marked);
+  request->one_way = std::holds_alternative<Broadcast>(operation);
+  under_way_.push_back(request);
   or_give_up([&] {
-    if (flight->marked)
-      check_cuda(cudaStreamWaitEvent(device_->stream.get(), flight->marked->get(), 0), "making a stream wait");
+    if (request->marked)
+      check_cuda(cudaStreamWaitEvent(device_->stream.get(), request->marked->get(), 0), "making a stream wait");
     if (direct)
-      flight->done = enqueue(operation, *flight);
+      request->done = enqueue(operation, *request);
     else
-      perform_staged(operation, most, *flight);
+      perform_staged(operation, most, *request);
   });
-  return flight;
+  return request;
 }
 
-bool NcclGroup::is_done(NcclFlight& flight) {
-  if (flight.over) return true;
+bool NcclGroup::is_done(NcclRequest& request) {
+  if (request.over) return true;
   const DeviceGuard guard(nccl_.device);
   or_give_up([&] { advance(); });
-  return flight.over;
+  return request.over;
 }
 
 void NcclGroup::start(const Operation& operation) {
@@ -111,34 +111,34 @@ void NcclGroup::order(cudaStream_t stream) {
   if (started_) check_cuda(cudaStreamWaitEvent(stream, started_->done.get(), 0), "making a stream wait");
 }
 
-Event NcclGroup::enqueue(const Operation& operation, NcclFlight& flight) {
+Event NcclGroup::enqueue(const Operation& operation, NcclRequest& request) {
   NcclDevice& device = *device_;
   check_nccl(device.handle.call(
                  [&](ncclComm_t comm) { return launch(operation, device.barrier.get(), comm, device.stream.get()); }),
-             "a collective", flight.number);
+             "a collective", request.number);
   // Until NCCL reports success the operation may not be in the stream yet, and an event would be recorded too early.
-  wait_for(flight, [&] { return device.handle.state() == ncclSuccess; });
+  wait_for(request, [&] { return device.handle.state() == ncclSuccess; });
   Event done = make_event();
   check_cuda(cudaEventRecord(done.get(), device.stream.get()), "recording an event");
   return done;
 }
 
-void NcclGroup::perform_staged(const Operation& operation, std::size_t most, NcclFlight& flight) {
+void NcclGroup::perform_staged(const Operation& operation, std::size_t most, NcclRequest& request) {
   NcclDevice& device = *device_;
   const auto wait_for_stream = [&] {
     check_cuda(cudaEventRecord(device.staged.get(), device.stream.get()), "recording an event");
-    wait_for(flight, [&] { return has_come(device.staged, "a collective"); });
+    wait_for(request, [&] { return is_complete(device.staged, "a collective"); });
   };
-  wait_for(flight, [&] { return is_first(flight); });  // only one operation may use the staging memory
-  wait_for_stream();                                   // the user's stream may still be writing to host memory
+  wait_for(request, [&] { return is_first(request); });  // only one operation may use the staging memory
+  wait_for_stream();                                     // the user's stream may still be writing to host memory
   const std::size_t all = count_of(operation);
   for (Piece piece; piece.begin < all; piece.begin += piece.count) {
     piece.count = std::min(most, all - piece.begin);
     const Operation staged = device.staging.staged(operation, piece);
     device.staging.load(operation, piece, size(), rank(), device.stream.get());
     check_nccl(device.handle.call([&](ncclComm_t comm) { return launch(staged, nullptr, comm, device.stream.get()); }),
-               "a collective", flight.number);
-    wait_for(flight, [&] { return device.handle.state() == ncclSuccess; });
+               "a collective", request.number);
+    wait_for(request, [&] { return device.handle.state() == ncclSuccess; });
     device.staging.store(operation, piece, size(), device.stream.get());
     wait_for_stream();
     device.staging.unload(operation, piece, size());
@@ -149,14 +149,14 @@ void NcclGroup::perform_staged(const Operation& operation, std::size_t most, Ncc
 // Removes operations that are done, whichever is asked for, so that the time of the next one begins.
 void NcclGroup::advance() {
   while (!under_way_.empty()) {
-    NcclFlight& first = *under_way_.front();
-    if (!first.done.get() || !is_over(first, [&] { return has_come(first.done, "a collective"); })) return;
+    NcclRequest& first = *under_way_.front();
+    if (!first.done.get() || !is_over(first, [&] { return is_complete(first.done, "a collective"); })) return;
     end_first();
   }
 }
 
 void NcclGroup::end_first() {
-  NcclFlight& first = *under_way_.front();
+  NcclRequest& first = *under_way_.front();
   first.over = true;
   arrived_ = first.number;
   if (first.one_way && size() > 1) announce_one(first.number);
@@ -164,43 +164,43 @@ void NcclGroup::end_first() {
 }
 
 std::uint64_t NcclGroup::arrived() {
-  for (const auto& flight : under_way_) {
-    if (!flight->arrived && flight->marked && !has_come(*flight->marked, "what is before a collective")) break;
-    flight->arrived = true;
-    arrived_ = flight->number;
+  for (const auto& request : under_way_) {
+    if (!request->arrived && request->marked && !is_complete(*request->marked, "what is before a collective")) break;
+    request->arrived = true;
+    arrived_ = request->number;
   }
   return arrived_;
 }
 
 // Aborted or failed operations end on the device as if they were done. So `is_done` is returned last.
 template <class Done>
-bool NcclGroup::is_over(NcclFlight& flight, Done done) {
+bool NcclGroup::is_over(NcclRequest& request, Done done) {
   const bool is_done = done();
   check_alive();
   const ncclResult_t state = device_->handle.state();
   if (state != ncclSuccess && state != ncclInProgress) {
     check_alive();  // it may have been aborted in between
-    give_up_failed(state, "a collective", flight.number);
+    give_up_failed(state, "a collective", request.number);
   }
   if (is_done) return true;
-  if (!is_first(flight)) return false;  // its time begins when those before it are done
+  if (!is_first(request)) return false;  // its time begins when those before it are done
   const auto now = std::chrono::steady_clock::now();
-  const bool was_here = flight.arrived, is_here = arrived() >= flight.number;
-  if (!flight.begun || was_here != is_here) flight.begun = now;  // it waits for its own stream, then for the others
+  const bool was_here = request.arrived, is_here = arrived() >= request.number;
+  if (!request.begun || was_here != is_here) request.begun = now;  // it waits for its own stream, then for the others
   const auto limit = steady_duration(options_.timeout);
-  if (now >= *flight.begun + limit) {
-    if (!is_here) give_up_behind(flight.number);
-    give_up_late(flight.number);
+  if (now >= *request.begun + limit) {
+    if (!is_here) give_up_behind(request.number);
+    give_up_late(request.number);
   }
-  if (announced_ < flight.number && now - *flight.begun > limit / 4) announce(arrived_);
+  if (announced_ < request.number && now - *request.begun > limit / 4) announce(arrived_);
   return false;
 }
 
 template <class Done>
-void NcclGroup::wait_for(NcclFlight& flight, Done done) {
+void NcclGroup::wait_for(NcclRequest& request, Done done) {
   poll([&] {
     advance();
-    return is_over(flight, done);
+    return is_over(request, done);
   });
 }
 
@@ -237,8 +237,8 @@ std::function<std::function<bool()>()> NcclCommunicator::prepare(const collectiv
   } catch (...) { error = std::current_exception(); }
   return [group = group_, operation, marked, error]() -> std::function<bool()> {
     if (error) std::rethrow_exception(error);
-    const auto flight = group->begin(operation, marked);
-    return [group, flight] { return group->is_done(*flight); };
+    const auto request = group->begin(operation, marked);
+    return [group, request] { return group->is_done(*request); };
   };
 }
 void NcclCommunicator::abort(const GroupError& why) { group_->abort(why); }

@@ -16,9 +16,9 @@ constexpr bool nccl_can_grow = NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2);
 
 /// A non-blocking communicator of NCCL. It follows these rules of NCCL:
 /// - No two calls with one communicator at the same time: each is made under the mutex. Calls that may take long are
-///   made on another thread (Aside): ncclCommGetUniqueId() and ncclCommGrow() of former ranks, which communicate with
-///   their peers; and ncclCommAbort() and ncclCommDestroy(), before which the communicator is taken out, so that no
-///   other thread can use it. All other calls return at once.
+///   made on another thread (BackgroundCall): ncclCommGetUniqueId() and ncclCommGrow() of former ranks, which
+///   communicate with their peers; and ncclCommAbort() and ncclCommDestroy(), before which the communicator is taken
+///   out, so that no other thread can use it. All other calls return at once.
 /// - After ncclInProgress only ncclCommGetAsyncError() and ncclCommAbort() may be called, until the former returns
 ///   something else. So after a call, continue only when state() has returned ncclSuccess.
 /// - It is released once: aborted, or destroyed.

@@ -88,15 +88,15 @@ void NcclGroup::connect(NcclGroup* former) {
       grow(plan, former, deadline);
     } else {
       token_ = digest(plan.text);
-      if (former) former->retire(false);
+      if (former) former->release(false);
       create(plan, deadline);
     }
-    if (former) former->retire(true);
+    if (former) former->release(true);
   });
 }
 
 std::string NcclGroup::offer(NcclGroup* former) const {
-  if (!former || !nccl_can_shrink || !former->is_at_rest()) return "none";
+  if (!former || !nccl_can_shrink || !former->has_no_background_work()) return "none";
   NcclHandle& handle = former->device_->handle;
   if (!handle.exists()) return "none";
   const bool well = handle.call([](ncclComm_t) { return ncclSuccess; }) == ncclSuccess && handle.state() == ncclSuccess;
@@ -119,7 +119,7 @@ NcclGroup::Plan NcclGroup::agree(NcclGroup* former, SteadyTime deadline) {
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
       const auto id = std::make_shared<ncclUniqueId>();
       const ncclResult_t result =
-          call_aside(*former, [id](ncclComm_t comm) { return ncclCommGetUniqueId(comm, id.get()); }, deadline);
+          call_in_background(*former, [id](ncclComm_t comm) { return ncclCommGetUniqueId(comm, id.get()); }, deadline);
       if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "a unique id to grow", 0);
       plan.id = to_hex(id->internal);
 #endif
@@ -165,7 +165,7 @@ NcclGroup::Plan NcclGroup::decide(const std::string& own, SteadyTime deadline) {
 
 std::string NcclGroup::expect(const std::string& name, const std::string& what, SteadyTime deadline) {
   if (auto value = rendezvous_.wait(name, seconds_until(deadline))) return *value;
-  std::vector<int> ranks = not_there();
+  std::vector<int> ranks = ranks_not_connected();
   give_up({GroupError::Kind::late,
            fmt::format("NCCL: {} within {} s{}", what.empty() ? "not all ranks have come" : what, options_.timeout,
                        ranks.empty() ? "" : fmt::format("; missing: {}", fmt::join(ranks, ", "))),
@@ -173,7 +173,9 @@ std::string NcclGroup::expect(const std::string& name, const std::string& what, 
 }
 
 // A rank that has arrived has published that before, so this waits only as long as an answer may take.
-std::vector<int> NcclGroup::not_there() { return without("has/", steady_after(std::min(1.0, options_.timeout * 0.1))); }
+std::vector<int> NcclGroup::ranks_not_connected() {
+  return ranks_without_key("has/", steady_after(std::min(1.0, options_.timeout * 0.1)));
+}
 
 void NcclGroup::create(const Plan& plan, SteadyTime deadline) {
   ncclConfig_t config = non_blocking();
@@ -225,7 +227,7 @@ void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGro
       const auto call = [mine = device_, id, ranks = size(), leads = rank() == 0](ncclComm_t comm) {
         return ncclCommGrow(comm, ranks, leads ? &id : nullptr, -1, &mine->made, nullptr);
       };
-      const ncclResult_t result = call_aside(*former, call, deadline);
+      const ncclResult_t result = call_in_background(*former, call, deadline);
       device_->handle.adopt(device_->made);
       *adopted = true;
       if (result != ncclSuccess && result != ncclInProgress) give_up_failed(result, "growing", 0);
@@ -253,15 +255,16 @@ void NcclGroup::grow([[maybe_unused]] const Plan& plan, [[maybe_unused]] NcclGro
 
 // A call that may wait for peers, with this deadline. If it has not returned by then it continues, so that its
 // communicator must be released on another thread, after it.
-ncclResult_t NcclGroup::call_aside(NcclGroup& of, std::function<ncclResult_t(ncclComm_t)> call, SteadyTime deadline) {
+ncclResult_t NcclGroup::call_in_background(NcclGroup& of, std::function<ncclResult_t(ncclComm_t)> call,
+                                           SteadyTime deadline) {
   const auto result = std::make_shared<ncclResult_t>(ncclUnhandledCudaError);
-  const auto aside = Aside::run([device = of.device_, call = std::move(call), result] {
+  const auto running = BackgroundCall::run([device = of.device_, call = std::move(call), result] {
     try {
       const DeviceGuard guard(device->number);
       *result = device->handle.call(call);
     } catch (const Error&) {}  // the device is lost
   });
-  while (!aside->wait(std::min(deadline, steady_after(look_seconds)))) {
+  while (!running->wait(std::min(deadline, steady_after(look_seconds)))) {
     check_generation();
     if (std::chrono::steady_clock::now() >= deadline) give_up_connecting();
   }
@@ -290,7 +293,7 @@ void NcclGroup::wait_for_peers(SteadyTime deadline, NcclHandle* parent) {
 }
 
 void NcclGroup::give_up_connecting() {
-  std::vector<int> ranks = not_there();
+  std::vector<int> ranks = ranks_not_connected();
   const std::string who = ranks.empty() ? "all ranks are there, and are"
                                         : fmt::format("ranks {} are missing, and the others", fmt::join(ranks, ", "));
   give_up({GroupError::Kind::late, fmt::format("NCCL: {} not connected after {} s", who, options_.timeout), ranks});

@@ -1,5 +1,5 @@
 // Part of hypertune::train_cuda.
-#include "aside.hpp"
+#include "background_call.hpp"
 
 #include <hypertune/detail/signal_block.hpp>
 
@@ -24,7 +24,7 @@ constexpr double exit_seconds = 1;
 struct Threads {
   struct Running {
     std::thread thread;
-    std::shared_ptr<Aside> work;
+    std::shared_ptr<BackgroundCall> work;
   };
   std::mutex mutex;
   std::vector<Running> all;
@@ -48,15 +48,15 @@ struct Threads {
 
 }  // namespace
 
-std::shared_ptr<Aside> Aside::run(std::function<void()> work) {
+std::shared_ptr<BackgroundCall> BackgroundCall::run(std::function<void()> work) {
   Threads& threads = Threads::of_process();
   threads.join_done();
-  auto aside = std::make_shared<Aside>();
+  auto call = std::make_shared<BackgroundCall>();
   const auto shared = std::make_shared<std::function<void()>>(std::move(work));
-  const auto perform = [aside, shared] {
+  const auto perform = [call, shared] {
     (*shared)();
     *shared = nullptr;
-    aside->finish();
+    call->finish();
   };
   try {
     const std::lock_guard guard(threads.mutex);
@@ -68,22 +68,22 @@ std::shared_ptr<Aside> Aside::run(std::function<void()> work) {
                              static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode));
                              perform();
                            }),
-                           aside});
+                           call});
   } catch (const std::system_error&) { perform(); }
-  return aside;
+  return call;
 }
 
-bool Aside::wait(SteadyTime until) {
+bool BackgroundCall::wait(SteadyTime until) {
   std::unique_lock lock(mutex_);
   return changed_.wait_until(lock, until, [&] { return done_; });
 }
 
-void Aside::wait() {
+void BackgroundCall::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_; });
 }
 
-void Aside::finish() {
+void BackgroundCall::finish() {
   const std::lock_guard guard(mutex_);
   done_ = true;
   changed_.notify_all();

@@ -12,11 +12,11 @@ namespace hypertune::inline v0::detail {
 
 /// One piece of work on a thread of its own. The thread belongs to the process, which joins it when it is done: at the
 /// next run() or wait(), or at exit. A thread that is blocked by a device until then ends with the process.
-class Aside {
+class BackgroundCall {
  public:
   /// Runs `work`, which must not throw and must own everything that it uses, as it may outlive the caller. It is
   /// destroyed before it counts as done. If no thread can be started, the caller runs it.
-  static std::shared_ptr<Aside> run(std::function<void()> work);
+  static std::shared_ptr<BackgroundCall> run(std::function<void()> work);
 
   /// Waits until the work is done or `until` has passed. Returns whether it is done. May be called from any thread.
   bool wait(SteadyTime until);
