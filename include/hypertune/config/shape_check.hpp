@@ -96,7 +96,8 @@ inline void check_keys(const Node& node, const Keys& keys) {
   node.only(detail::names_of(keys));
 }
 
-/// As check_keys(). Also fails if a single value is not of its key's shape; lists and maps are left to their own readers.
+/// As check_keys(). Also fails if a single value is not of its key's shape; lists and maps are left to their own
+/// readers.
 inline void check_values(const Node& node, const Keys& keys) {
   check_keys(node, keys);
   for (const auto& [name, value] : node.entries())
