@@ -27,7 +27,7 @@ inline std::filesystem::path program_file(std::string_view program) {
   const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): nothing here changes the environment
   std::string_view rest = path != nullptr ? path : "/usr/bin:/bin";
   while (!rest.empty()) {
-    auto file = std::filesystem::path(detail::take_until(rest, ':')) / program;
+    auto file = std::filesystem::path(hypertune::detail::take_until(rest, ':')) / program;
     if (runs(file)) return file;
   }
   return {};
