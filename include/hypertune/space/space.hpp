@@ -137,7 +137,8 @@ class Space {
     } else {
       Config config{};
       for (std::size_t d = 0; d < parts.at.size() && d < point.size(); ++d)
-        if (is_active(point[d])) parts.dims[parts.at[d]].setter()(config, model.dimensions[d].law.snap(point[d]));
+        if (is_active(point[d]))
+          parts.dims[parts.at[d]].setter()(config, model.dimensions[d].domain_prior.snap(point[d]));
       return config;
     }
   }

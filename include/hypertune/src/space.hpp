@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/space/detail/impl/build.hpp>
+#include <hypertune/space/detail/impl/domain_prior.hpp>
 #include <hypertune/space/detail/impl/grammar.hpp>
 #include <hypertune/space/detail/impl/lattice.hpp>
-#include <hypertune/space/detail/impl/law.hpp>
 #include <hypertune/space/detail/impl/model.hpp>
 #include <hypertune/space/detail/impl/normal.hpp>
 #include <hypertune/space/detail/impl/user_prior.hpp>

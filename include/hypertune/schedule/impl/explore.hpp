@@ -63,7 +63,7 @@ HYPERTUNE_INLINE Point explored(const SearchSpace& space, const Point& from, con
         x = perturbed(info, x, draw < 0.5 ? 2 - factor : factor);
       else
         continue;
-      unit[d] = dimension.probability(dimension.law.snap(x));
+      unit[d] = dimension.probability(dimension.domain_prior.snap(x));
     }
     Point point = space.from_unit(unit, rng);
     if (space.feasible(point)) return point;

@@ -84,9 +84,9 @@ class Genes {
     std::vector<double> edges;
     double low = 0;
     for (std::size_t k = 0; k < info.options; ++k) {
-      const double x =
-          options ? static_cast<double>(k) : dimension.law.snap(info.lower + static_cast<double>(k) * info.quantum);
-      const double high = 2 * dimension.law.to_unit(x) - low;
+      const double x = options ? static_cast<double>(k)
+                               : dimension.domain_prior.snap(info.lower + static_cast<double>(k) * info.quantum);
+      const double high = 2 * dimension.domain_prior.to_unit(x) - low;
       if (!(high > low) || high > 1 + 1e-6) return {};
       if (k + 1 < info.options) edges.push_back(high);
       low = high;

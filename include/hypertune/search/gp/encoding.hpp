@@ -84,7 +84,7 @@ class Encoding {
     if (own.has_options() || info.kind == DomainKind::categorical || info.kind == DomainKind::ordinal)
       return own.probability(static_cast<double>(k));
     const double quantum = info.quantum > 0 ? info.quantum : 1;
-    return own.probability(own.law.snap(info.lower + static_cast<double>(k) * quantum));
+    return own.probability(own.domain_prior.snap(info.lower + static_cast<double>(k) * quantum));
   }
   std::size_t option_of(const Dimension& dimension, double coordinate) const {
     const auto& own = space_->model().dimensions[dimension.index];

@@ -42,7 +42,7 @@ HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
     if (info.kind == DomainKind::constant || info.kind == DomainKind::derived || info.options == 1) continue;
     ParzenDimension dimension;
     dimension.at = d;
-    const auto& law = space.model().dimensions[d];
+    const auto& model_dimension = space.model().dimensions[d];
     if (info.kind == DomainKind::categorical) {
       dimension.kind = ParzenDimension::Kind::categorical;
       dimension.options = info.options;
@@ -52,12 +52,12 @@ HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
       const bool listed = info.kind == DomainKind::ordinal;
       for (std::size_t i = 0; i < info.options; ++i) {
         const double x = listed ? static_cast<double>(i) : info.lower + static_cast<double>(i) * info.quantum;
-        dimension.middles.push_back(law.probability(x));
+        dimension.middles.push_back(model_dimension.probability(x));
       }
       dimension.edges.push_back(0);
       for (std::size_t i = 0; i + 1 < info.options; ++i) {
         const double x = listed ? static_cast<double>(i) : info.lower + static_cast<double>(i) * info.quantum;
-        const auto [low, high] = law.cell(x);
+        const auto [low, high] = model_dimension.cell(x);
         dimension.edges.push_back(high > low ? high : (dimension.middles[i] + dimension.middles[i + 1]) / 2);
       }
       dimension.edges.push_back(1);

@@ -4,7 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
-#include <hypertune/space/detail/law.hpp>
+#include <hypertune/space/detail/domain_prior.hpp>
 #include <hypertune/space/detail/user_prior.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
@@ -71,13 +71,13 @@ struct DimensionDraft {
 };
 
 struct Dimension : DimensionDraft {
-  Law law;
+  DomainPrior domain_prior;
   std::vector<Condition> when;
   UserPrior prior;
 
   bool has_options() const { return !options.empty(); }
-  double quantile(double u) const { return from_unit ? law.snap(from_unit(u)) : law.from_unit(u); }
-  double probability(double x) const { return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : law.to_unit(x); }
+  double quantile(double u) const { return from_unit ? domain_prior.snap(from_unit(u)) : domain_prior.from_unit(u); }
+  double probability(double x) const { return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : domain_prior.to_unit(x); }
   /// The quantiles that map to x. A domain with its own map does not tell how far they reach: this is a single point.
   std::pair<double, double> cell(double x) const;
 };

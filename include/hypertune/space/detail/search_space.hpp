@@ -205,7 +205,7 @@ HYPERTUNE_INLINE std::optional<std::string> SearchSpace::invalid(const Point& po
       return detail::format("parameter '{}' has {}", dimension.name,
                             wanted ? "no value though it is active" : "a value though its condition does not hold");
     if (!wanted) continue;
-    const double snapped = dimension.law.snap(point[d]);
+    const double snapped = dimension.domain_prior.snap(point[d]);
     if (!std::isfinite(point[d]) ||
         std::fabs(snapped - point[d]) > 1e-9 * std::max(std::fabs(snapped), dimension.info.quantum))
       return detail::format("parameter '{}' cannot have the coordinate {}; the nearest that it can have is {}",

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
-#include <hypertune/space/detail/law.hpp>
+#include <hypertune/space/detail/domain_prior.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
 #include <algorithm>

@@ -115,7 +115,7 @@ HYPERTUNE_INLINE Condition resolve(const std::string& name, const ConditionDraft
   condition.lower = draft.lower;
   condition.upper = draft.upper;
   if (parent.info.kind != DomainKind::derived) {
-    const double first = Law(parent.info).snap(std::max(draft.lower, parent.info.lower));
+    const double first = DomainPrior(parent.info).snap(std::max(draft.lower, parent.info.lower));
     const bool met = draft.lower <= parent.info.upper && draft.upper >= parent.info.lower &&
                      (parent.info.quantum == 0 || first >= draft.lower || first + parent.info.quantum <= draft.upper) &&
                      (parent.info.quantum == 0 || first <= draft.upper);
@@ -146,7 +146,7 @@ HYPERTUNE_INLINE void merge(const std::string& name, std::vector<Condition>& all
 
 HYPERTUNE_INLINE double accept(const Dimension& dimension, double x) {
   if (!std::isfinite(x)) return inactive;
-  const double snapped = dimension.law.snap(x);
+  const double snapped = dimension.domain_prior.snap(x);
   const double slack = 1e-6 * std::max(std::fabs(x), std::fabs(snapped));
   return std::fabs(snapped - x) <= slack ? snapped : inactive;
 }
@@ -242,7 +242,7 @@ HYPERTUNE_INLINE std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDr
     }
   for (std::size_t d = 0; d < n; ++d) {
     static_cast<DimensionDraft&>(dimensions[d]) = std::move(drafts[d]);
-    dimensions[d].law = Law(dimensions[d].info);
+    dimensions[d].domain_prior = DomainPrior(dimensions[d].info);
     dimensions[d].prior = resolve_prior(dimensions[d]);
   }
 

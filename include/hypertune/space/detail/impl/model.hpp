@@ -6,7 +6,7 @@
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::pair<double, double> Dimension::cell(double x) const {
-  if (!to_unit) return law.cell(x);
+  if (!to_unit) return domain_prior.cell(x);
   const double u = probability(x);
   return {u, u};
 }
@@ -68,7 +68,7 @@ HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const V
   const double slack = 1e-12 * std::max(std::isfinite(info.lower) ? std::fabs(info.lower) : 0.0,
                                         std::isfinite(info.upper) ? std::fabs(info.upper) : 0.0);
   if (std::isfinite(x) && x >= info.lower - slack && x <= info.upper + slack) {
-    const double snapped = Law(info).snap(x);
+    const double snapped = DomainPrior(info).snap(x);
     if (std::fabs(snapped - x) <= std::max(slack, 1e-9 * info.quantum)) return snapped;
   }
   if (info.quantum > 0 && !(info.quantum == 1 && info.kind == DomainKind::integer))
@@ -85,7 +85,7 @@ HYPERTUNE_INLINE Value SpaceModel::value(std::size_t d, double coordinate) const
     const double last = static_cast<double>(dimension.options.size() - 1);
     return dimension.options[static_cast<std::size_t>(std::clamp(std::round(coordinate), 0.0, last))];
   }
-  const double snapped = dimension.law.snap(coordinate);
+  const double snapped = dimension.domain_prior.snap(coordinate);
   switch (dimension.type) {
     case ValueType::integer:  // a derived one has no bounds, and a record may contain anything
       return static_cast<std::int64_t>(std::clamp(snapped, -0x1p63, 0x1.fffffffffffffp62));

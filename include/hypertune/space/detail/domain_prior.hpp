@@ -1,4 +1,4 @@
-// Law: maps between a domain's coordinates and the unit interval, by the quantiles of its prior.
+// DomainPrior: maps between a domain's coordinates and the unit interval, by the quantiles of its prior.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -14,11 +14,11 @@
 namespace hypertune::inline v0::detail {
 
 /// The prior of one domain. Built from a valid DomainInfo (see check_domain() in build.hpp) and immutable.
-class Law {
+class DomainPrior {
  public:
-  Law() = default;
+  DomainPrior() = default;
 
-  explicit Law(const DomainInfo& info);
+  explicit DomainPrior(const DomainInfo& info);
 
   /// The coordinate at quantile u (u outside [0, 1] counts as the nearer end, NaN as 0).
   double from_unit(double u) const;
@@ -52,5 +52,5 @@ class Law {
 }  // namespace hypertune::inline v0::detail
 
 #ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/law.hpp>
+#include <hypertune/space/detail/impl/domain_prior.hpp>
 #endif
