@@ -76,7 +76,7 @@ void RemoteExecutor::State::check_all_refused() {
           "it has done is kept)",
           options_.interchangeable ? "worker" : "host", hypertune::detail::host_troubles_text(troubles));
     }
-    wakeup_.ring();
+    wakeup_.signal();
   });
 }
 

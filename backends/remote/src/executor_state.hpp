@@ -4,8 +4,8 @@
 #include "driver_checkpoints.hpp"
 #include "link.hpp"
 
-#include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/host_text.hpp>
 #include <hypertune/remote/executor.hpp>
@@ -49,7 +49,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void start(ExecutorStart start);
   void perform(Command command);
   void wait(Seconds deadline);
-  void notify() { wakeup_.ring(); }
+  void notify() { wakeup_.signal(); }
   void shutdown();
   std::vector<HostAccount> accounts();
 
@@ -174,7 +174,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::string failure_;                 // why the run cannot continue
   std::vector<Command> queue_;
   bool woken_ = false;
-  hypertune::detail::Doorbell wakeup_;
+  hypertune::detail::WakeupEvent wakeup_;
 };
 
 }  // namespace hypertune::inline v0::remote

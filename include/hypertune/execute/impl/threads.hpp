@@ -3,9 +3,9 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/sealer.hpp>
-#include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
+#include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/detail/whole.hpp>
 #include <hypertune/execute/attempt_machine.hpp>
 #include <hypertune/execute/attempt_run.hpp>
@@ -146,10 +146,10 @@ class ThreadExecutor::State {
 
   void wait(Seconds deadline) {
     const bool hangs = start_.hang_limit > 0;
-    for (bool rung = false; !rung;) {
+    for (bool signalled = false; !signalled;) {
       const double left = deadline - run_clock();
       const double look = hangs ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
-      rung = bell_.wait_for(std::min(left, look));
+      signalled = wakeup_.wait_for(std::min(left, look));
       if (hangs) {
         const std::lock_guard guard(mutex_);
         look_for_hung();
@@ -157,7 +157,7 @@ class ThreadExecutor::State {
       if (left <= look) break;
     }
   }
-  void notify() { bell_.ring(); }
+  void notify() { wakeup_.signal(); }
 
   void shutdown() {
     std::vector<std::thread> threads;
@@ -505,7 +505,7 @@ class ThreadExecutor::State {
 
   std::mutex mutex_;
   std::condition_variable work_;
-  detail::Doorbell bell_;  // wakes the thread in wait()
+  detail::WakeupEvent wakeup_;  // wakes the thread in wait()
   std::deque<RunPtr> ready_;
   std::map<RunKey, RunPtr> runs_;
   std::vector<RunPtr> dead_runs_;  // dropped while suspended; destroyed by a worker thread

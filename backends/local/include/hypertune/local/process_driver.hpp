@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
-#include <hypertune/detail/doorbell.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/worker_link.hpp>
@@ -44,8 +44,8 @@ class ProcessDriver {
   Host host() const;
   void start(ExecutorStart start);
   void perform(Command command);
-  void wait(Seconds deadline) { bell_.wait_for(deadline - run_clock()); }
-  void notify() { bell_.ring(); }
+  void wait(Seconds deadline) { wakeup_.wait_for(deadline - run_clock()); }
+  void notify() { wakeup_.signal(); }
   void shutdown();
 
  private:
@@ -159,8 +159,8 @@ class ProcessDriver {
   std::thread thread_;
   std::unique_ptr<GpuWatch> gpu_watch_;  // its thread wakes thread_
 
-  hypertune::detail::Doorbell bell_;  // wakes the thread in wait()
-  mutable std::mutex mutex_;          // guards queue_
+  hypertune::detail::WakeupEvent wakeup_;  // wakes the thread in wait()
+  mutable std::mutex mutex_;               // guards queue_
   std::vector<Command> queue_;
   std::atomic<std::thread::id> io_thread_{};
   std::atomic<bool> closing_{false};
