@@ -51,9 +51,9 @@ DashboardStart dashboard_of_run(std::uint16_t port);
 /// remote shell.
 std::string tunnel_line(std::uint16_t port);
 
-/// "running", "ended", … `last_word`: the message of a driver that ended with an error. `paused`: the user has paused
+/// "running", "ended", … `exit_reason`: the message of a driver that ended with an error. `paused`: the user has paused
 /// the whole experiment.
-const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool paused);
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& exit_reason, bool paused);
 /// Asks the driver of a running experiment whether the user has paused the whole experiment.
 bool is_paused(const std::string& directory);
 /// Error of kind `usage` if `file` is a sweep: status needs an experiment or a cluster.

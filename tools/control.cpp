@@ -164,7 +164,7 @@ int list(const std::string& directory, const std::string& format) {
       const bool driven = driver_of(path).has_value();
       const bool runs = driven && !info.ended;
       const char* state =
-          state_of(info, driven, info.ended || driven ? "" : last_word_of(path), runs && is_paused(path.string()));
+          state_of(info, driven, info.ended || driven ? "" : exit_reason_of(path), runs && is_paused(path.string()));
       const auto best = results.find_best();
       std::size_t ended = 0;
       for (const auto end : {TrialState::completed, TrialState::stopped, TrialState::failed})

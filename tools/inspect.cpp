@@ -165,9 +165,9 @@ void print_attributes(const Attributes& attributes) {
 
 bool is_paused(const std::string& directory) { return ask_what_waits(directory, {}).paused; }
 
-const char* state_of(const ExperimentInfo& info, bool driven, const std::string& last_word, bool paused) {
+const char* state_of(const ExperimentInfo& info, bool driven, const std::string& exit_reason, bool paused) {
   if (info.ended) return info.interrupted ? "interrupted" : "ended";
-  return driven ? paused ? "paused" : "running" : !last_word.empty() ? "failed" : "killed";
+  return driven ? paused ? "paused" : "running" : !exit_reason.empty() ? "failed" : "killed";
 }
 
 void refuse_sweep(const std::string& file) {
@@ -183,7 +183,7 @@ int status(const std::string& directory, const std::string& format) {
   const auto& info = results.experiment();
   const bool ended = info.ended.has_value();
   const auto driver = driver_of(directory);
-  const std::string last_word = ended || driver ? "" : last_word_of(directory);
+  const std::string exit_reason = ended || driver ? "" : exit_reason_of(directory);
   const bool runs = driver && !ended;
   auto [waiting, count] = waiting_of(results);
   auto asked = waiting;
@@ -192,7 +192,7 @@ int status(const std::string& directory, const std::string& format) {
   const WhyAnswer waits = runs ? ask_what_waits(directory, asked) : WhyAnswer();
   for (const auto& trial : running)  // their hosts are not there yet
     if (waits.reasons.contains(trial.trial) && waiting.size() < most_waiting) waiting.push_back(trial);
-  const char* state = state_of(info, driver.has_value(), last_word, waits.paused);
+  const char* state = state_of(info, driver.has_value(), exit_reason, waits.paused);
   const auto best = results.find_best();
   if (format == "json") {
     boost::json::object counts;
@@ -202,7 +202,7 @@ int status(const std::string& directory, const std::string& format) {
         {"name", info.name},         {"state", state},   {"search", info.searcher}, {"schedule", info.scheduler},
         {"executor", info.executor}, {"trials", counts}, {"samples", info.samples}, {"planned", info.planned},
         {"reports", info.reports}};
-    object["why"] = !last_word.empty() ? last_word : !info.why.empty() ? info.why : waits.nothing_runs;
+    object["why"] = !exit_reason.empty() ? exit_reason : !info.why.empty() ? info.why : waits.nothing_runs;
     boost::json::array first;
     for (const auto& trial : waiting)
       first.push_back(boost::json::object{{"trial", trial.trial},
@@ -225,7 +225,7 @@ int status(const std::string& directory, const std::string& format) {
   }
   fmt::print("{}: {}", printable(info.name), state);
   if (driver && !ended && driver->pid > 0) fmt::print(" (process {})", driver->pid);
-  if (const auto& why = last_word.empty() ? info.why : last_word; !why.empty()) fmt::print(": {}", printable(why));
+  if (const auto& why = exit_reason.empty() ? info.why : exit_reason; !why.empty()) fmt::print(": {}", printable(why));
   fmt::print("\n{} trial{}", results.size(), results.size() == 1 ? "" : "s");
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)
@@ -242,7 +242,7 @@ int status(const std::string& directory, const std::string& format) {
   print_waiting(waiting, count, waits, runs, directory);
   if (!waits.nothing_runs.empty()) print_line(printable(waits.nothing_runs));
   if (!ended && !driver)
-    fmt::print("its driver {}: {}\n", last_word.empty() ? "was killed" : "ended with that error",
+    fmt::print("its driver {}: {}\n", exit_reason.empty() ? "was killed" : "ended with that error",
                how_to_resume(directory));
   return exit_done;
 }

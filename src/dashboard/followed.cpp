@@ -147,7 +147,7 @@ view::Standing Followed::standing(bool driven) const {
     standing.state = paused_ ? "paused" : "running";
     return standing;
   }
-  standing.why = last_word_of(folder);
+  standing.why = exit_reason_of(folder);
   standing.state = standing.why.empty() ? "killed" : "failed";
   return standing;
 }

@@ -299,7 +299,7 @@ std::string failure_of(ht::Journal& journal, const std::function<void()>& deed) 
   return text;
 }
 ht::Journal begun(const std::filesystem::path& folder, int records) {
-  auto journal = ht::Journal::open(folder, {.look = std::chrono::milliseconds(20)});
+  auto journal = ht::Journal::open(folder, {.presence_check_interval = std::chrono::milliseconds(20)});
   for (int i = 1; i <= records; ++i) journal.append(0, event_of(i));
   journal.flush();
   return journal;
@@ -341,7 +341,7 @@ TEST_CASE("a commit after the folder has gone is not taken for durable") {
   const TemporaryFolder root;
   const std::filesystem::path folder = root.path() / "run";
   int announced = 0;
-  auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
+  auto journal = ht::Journal::open(folder, {.presence_check_interval = std::chrono::hours(1)});
   journal.on_committed([&](auto batch) { announced += static_cast<int>(batch.size()); });
   journal.append(0, event_of(1));
   journal.drain();
@@ -354,7 +354,7 @@ TEST_CASE("a commit after the folder has gone is not taken for durable") {
 TEST_CASE("whoever asks learns at once that the folder has gone") {
   const TemporaryFolder root;
   const std::filesystem::path folder = root.path() / "run";
-  auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
+  auto journal = ht::Journal::open(folder, {.presence_check_interval = std::chrono::hours(1)});
   for (int i = 0; i < 3; ++i) journal.require_in_place();
   journal.append(0, event_of(1));
   journal.require_in_place();
@@ -409,7 +409,7 @@ TEST_CASE("a journal that is removed while its driver lives is written anew wher
   }
   SECTION("the folder, and another experiment is in its place by now") {
     {
-      auto journal = ht::Journal::open(folder, {.look = std::chrono::hours(1)});
+      auto journal = ht::Journal::open(folder, {.presence_check_interval = std::chrono::hours(1)});
       for (int i = 1; i <= 100; ++i) journal.append(0, event_of(i));
       journal.flush();
       std::optional<ht::Journal> other;
@@ -446,10 +446,10 @@ TEST_CASE("a driver whose lock file was removed still runs, and says so again") 
     journal.append(1, ht::record::HostGained{"a"});  // with a commit at once
     journal.flush();
     CHECK(std::filesystem::exists(file));
-    journal.last_word("the disk is full");
+    journal.note_exit_reason("the disk is full");
   }
   CHECK_FALSE(ht::driver_of(folder).has_value());
-  CHECK(ht::last_word_of(folder) == "the disk is full");
+  CHECK(ht::exit_reason_of(folder) == "the disk is full");
 }
 
 TEST_CASE("a driver whose lock file cannot be made anew is seen all the same") {

@@ -41,7 +41,7 @@ struct JournalOptions {
   std::chrono::milliseconds stall_limit = std::chrono::minutes(2);
   int checkpoint_pages = 4096;  ///< size of the write-ahead log at which it is copied into the database (16 MiB)
   /// How often an idle Journal checks that its files are still in place.
-  std::chrono::milliseconds look = std::chrono::seconds(1);
+  std::chrono::milliseconds presence_check_interval = std::chrono::seconds(1);
   /// For tests: simulates a disk that dies. The record of this number is committed and announced, and none after it.
   std::optional<std::int64_t> crash_after = std::nullopt;
 };
@@ -113,11 +113,11 @@ class Journal {
     if (!state_->folder_in_place()) require_in_place();
   }
   /// Turns these checks off: the caller is about to remove the files itself.
-  void let_go() { state_->let_go(); }
+  void stop_checking_files() { state_->stop_checking_files(); }
   const std::filesystem::path& directory() const { return state_->directory; }
-  /// Notes why the driver ends if that cannot be recorded; see last_word_of(). If the Journal has failed, it has
+  /// Notes why the driver ends if that cannot be recorded; see exit_reason_of(). If the Journal has failed, it has
   /// already noted that.
-  void last_word(std::string_view why) { state_->last_word(why); }
+  void note_exit_reason(std::string_view why) { state_->note_exit_reason(why); }
 
  private:
   class State {
@@ -196,18 +196,18 @@ class Journal {
       throw_if_failed();
     }
     bool folder_in_place() const { return lock_.is(place_); }
-    void let_go() {
+    void stop_checking_files() {
       const std::lock_guard guard(presence_);
-      let_go_ = true;
+      checks_stopped_ = true;
     }
     bool has_failed() const {
       const std::lock_guard guard(mutex_);
       return failure_.has_value();
     }
 
-    void last_word(std::string_view why) {
+    void note_exit_reason(std::string_view why) {
       const std::lock_guard guard(mutex_);
-      if (!failure_) lock_.last_word(why);
+      if (!failure_) lock_.note_exit_reason(why);
     }
 
     const std::filesystem::path directory;
@@ -280,7 +280,8 @@ class Journal {
       std::unique_lock guard(mutex_);
       if (queue_.empty() && !closing_) {
         idle_ = true;
-        work_.wait_for(guard, options_.look, [this] { return !queue_.empty() || closing_ || looks_asked_ != looked_; });
+        work_.wait_for(guard, options_.presence_check_interval,
+                       [this] { return !queue_.empty() || closing_ || looks_asked_ != looked_; });
       }
       idle_ = false;
       look = looks_asked_;
@@ -311,7 +312,7 @@ class Journal {
 
     void require_in_place() {
       const std::lock_guard guard(presence_);
-      if (let_go_) return;
+      if (checks_stopped_) return;
       if (writer_.in_place() && lock_.is(place_)) {
         const std::lock_guard of_last_word(mutex_);
         return lock_.keep_file(place_);
@@ -391,7 +392,7 @@ class Journal {
       std::vector<Failed> functions;
       {
         const std::lock_guard guard(mutex_);
-        (rescue_lock_ ? *rescue_lock_ : lock_).last_word(error.what());
+        (rescue_lock_ ? *rescue_lock_ : lock_).note_exit_reason(error.what());
         failure_ = error;
         functions = on_error_;
       }
@@ -416,7 +417,7 @@ class Journal {
     std::condition_variable progress_;  // for waiting callers
     std::vector<Record> queue_;
     std::mutex presence_;  // held while the presence of the files is checked
-    bool let_go_ = false;
+    bool checks_stopped_ = false;
     std::int64_t appended_ = 0;
     std::int64_t looks_asked_ = 0, looked_ = 0;  // requests of look_now(), made and served
     bool idle_ = false;

@@ -61,7 +61,8 @@ class LockFile {
     if (size <= 0 || std::memchr(buffer.data(), '\n', static_cast<std::size_t>(size)) == nullptr) return info;
     char* rest = nullptr;
     info.pid = std::strtoll(buffer.data(), &rest, 10);
-    info.host = std::string(rest).substr(0, std::string_view(rest).find('\n'));  // a line of last_word() may follow
+    // A line of note_exit_reason() may follow.
+    info.host = std::string(rest).substr(0, std::string_view(rest).find('\n'));
     while (!info.host.empty() && (info.host.back() == '\n' || info.host.back() == ' ')) info.host.pop_back();
     if (!info.host.empty() && info.host.front() == ' ') info.host.erase(0, 1);
     return info;
@@ -197,9 +198,9 @@ class DriverLock {
     sign();
   }
 
-  /// Notes why this driver ends without having recorded its end, for last_word_of(). This works on a full disk, too:
+  /// Notes why this driver ends without having recorded its end, for exit_reason_of(). This works on a full disk, too:
   /// the lock file already has its block.
-  void last_word(std::string_view why) const {
+  void note_exit_reason(std::string_view why) const {
     std::string line(why.substr(0, 1000));
     std::replace(line.begin(), line.end(), '\n', ' ');
     line += '\n';
@@ -274,7 +275,7 @@ inline std::optional<DriverInfo> driver_of(const std::filesystem::path& director
 
 /// Why the last driver of the experiment in `directory` ended without recording its end: an error, such as a full disk.
 /// Empty if it left no message, because it was killed, or if a driver is running.
-inline std::string last_word_of(const std::filesystem::path& directory) {
+inline std::string exit_reason_of(const std::filesystem::path& directory) {
   const detail::LockFile file(detail::lock_path(directory), O_RDONLY);
   std::array<char, 2000> buffer{};
   const auto size = file.get() < 0 ? -1 : ::pread(file.get(), buffer.data(), buffer.size(), 0);

@@ -483,11 +483,11 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     }
     try {
       std::rethrow_exception(error_);
-    } catch (const std::exception& e) { experiment_->journal().last_word(e.what()); } catch (...) {
-      experiment_->journal().last_word("an exception that is no std::exception");
+    } catch (const std::exception& e) { experiment_->journal().note_exit_reason(e.what()); } catch (...) {
+      experiment_->journal().note_exit_reason("an exception that is no std::exception");
     }
     if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0) {
-      experiment_->journal().let_go();
+      experiment_->journal().stop_checking_files();
       folder.take_back([this] { experiment_.reset(); });
     }
     std::rethrow_exception(error_);
