@@ -211,7 +211,8 @@ int status(const std::string& directory, const std::string& format) {
     object["waiting"] = std::move(first);
     boost::json::array aside;
     for (const auto& host : results.hosts())
-      if (!host.aside.empty()) aside.push_back(boost::json::object{{"host", host.host}, {"why", host.aside}});
+      if (!host.excluded_why.empty())
+        aside.push_back(boost::json::object{{"host", host.host}, {"why", host.excluded_why}});
     object["hosts_aside"] = std::move(aside);
     // Append what is JSON already, instead of parsing it: Boost.JSON may round the last digit.
     std::string text = boost::json::serialize(object);
@@ -238,7 +239,8 @@ int status(const std::string& directory, const std::string& format) {
   print_last_stopped(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) fmt::print("{}\n", cost);
   for (const auto& host : results.hosts())
-    if (!host.aside.empty()) fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.aside));
+    if (!host.excluded_why.empty())
+      fmt::print("host {} is set aside: {}\n", printable(host.host), printable(host.excluded_why));
   print_waiting(waiting, count, waits, runs, directory);
   if (!waits.nothing_runs.empty()) print_line(printable(waits.nothing_runs));
   if (!ended && !driver)

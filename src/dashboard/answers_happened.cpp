@@ -325,12 +325,12 @@ std::string now_answer(const ExperimentView& view, const Surroundings& around) {
     for (const auto& [number, counts] : slots)
       if (view.host_name(number) == host.host) use = counts;
     out.begin_object().member("host", shortened(host.host, 200));
-    out.member("state", !host.aside.empty() ? "aside" : lost ? "lost" : use.second > 0 ? "busy" : "idle");
+    out.member("state", !host.excluded_why.empty() ? "aside" : lost ? "lost" : use.second > 0 ? "busy" : "idle");
     out.member("slots", use.first).member("busy", use.second).member("attempts", host.attempts);
     out.key("cpu").value(Null()).key("memory").value(Null()).key("gpu").value(Null());
-    out.member("why", !host.aside.empty() ? shortened(host.aside, 300)
-                      : lost              ? shortened(found->second->why, 300)
-                                          : std::string_view());
+    out.member("why", !host.excluded_why.empty() ? shortened(host.excluded_why, 300)
+                      : lost                     ? shortened(found->second->why, 300)
+                                                 : std::string_view());
     out.end_object();
   }
   out.end_array().key("cost").raw(around.cost ? around.cost() : "null");

@@ -56,11 +56,11 @@ TEST_CASE("where no trial can run on one host, all complete on the others, and i
   int used = 0;
   for (const auto& host : results.hosts()) {
     if (host.host != "a") {
-      CHECK(host.aside.empty());
+      CHECK(host.excluded_why.empty());
       used += host.attempts > 0;
       continue;
     }
-    CHECK_THAT(host.aside, ContainsSubstring("trials failed there with a cause that other hosts do not have"));
+    CHECK_THAT(host.excluded_why, ContainsSubstring("trials failed there with a cause that other hosts do not have"));
     CHECK(host.attempts <= 6);  // those that were under way when it was found out
   }
   CHECK(used == 2);

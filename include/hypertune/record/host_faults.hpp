@@ -84,11 +84,12 @@ class HostFaults {
  public:
   using Hosts = std::set<std::string>;
   struct Limits {
-    int same = 3;      ///< failures on a host with one cause, minus trials that ended well, that make it a suspect
-    int any = 6;       ///< … with any cause, if no other host has seen a failure
-    int opinions = 2;  ///< further hosts on which a trial is tried
-    int useless = 3;   ///< retries elsewhere that failed alike, minus those that ended well: the cause is the trials
-    int vain = 8;      ///< the same for all causes together
+    int same_cause = 3;         ///< failures on a host with one cause, minus trials that ended well: it is a suspect
+    int any_cause = 6;          ///< … with any cause, if no other host has seen a failure
+    int retries_elsewhere = 2;  ///< further hosts on which a trial is tried
+    /// Retries elsewhere that failed alike, minus those that ended well: the cause is the trials.
+    int refuting_same_cause = 3;
+    int refuting_any_cause = 8;  ///< the same for all causes together
   };
   struct Suspect {
     std::string host, why;
@@ -102,49 +103,49 @@ class HostFaults {
   }
 
   /// Whether a failure that is about to be recorded may be due to the host, so that another host should be tried.
-  bool doubtful(TrialId trial, const Cause& cause) const {
-    const auto story = stories_.find(trial);
-    if (story != stories_.end() && story->second.doubted >= limits_.opinions) return false;
+  bool may_be_host_fault(TrialId trial, const Cause& cause) const {
+    const auto history = histories_.find(trial);
+    if (history != histories_.end() && history->second.doubted >= limits_.retries_elsewhere) return false;
     const auto refuted = [&](const std::string& key, int most) {
       const auto fault = faults_.find(key);
-      return fault != faults_.end() && fault->second.confirmed >= fault->second.acquitted + most;
+      return fault != faults_.end() && fault->second.confirmed >= fault->second.succeeded_elsewhere + most;
     };
-    return !refuted(fault_key(cause), limits_.useless) && !refuted({}, limits_.vain);
+    return !refuted(fault_key(cause), limits_.refuting_same_cause) && !refuted({}, limits_.refuting_any_cause);
   }
   /// The hosts where the trial has failed since it last ended well, and those where any trial failed with its last
   /// cause.
   Hosts avoided(TrialId trial) const {
-    const auto story = stories_.find(trial);
-    return story == stories_.end() || story->second.failed.empty()
+    const auto history = histories_.find(trial);
+    return history == histories_.end() || history->second.failed.empty()
                ? Hosts{}
-               : seen(story->second, story->second.failed.back().key);
+               : seen(history->second, history->second.failed.back().key);
   }
   /// The same after the failure on `host` is recorded.
   Hosts avoided(TrialId trial, const std::string& host, const Cause& cause) const {
-    const auto story = stories_.find(trial);
-    Hosts hosts = seen(story == stories_.end() ? Story{} : story->second, fault_key(cause));
+    const auto history = histories_.find(trial);
+    Hosts hosts = seen(history == histories_.end() ? FailureHistory{} : history->second, fault_key(cause));
     hosts.insert(host);
     return hosts;
   }
   bool failed_before(TrialId trial) const {
-    const auto story = stories_.find(trial);
-    return story != stories_.end() && !story->second.failed.empty();
+    const auto history = histories_.find(trial);
+    return history != histories_.end() && !history->second.failed.empty();
   }
   /// The hosts where the trial itself has failed; with `last`, only the most recent one.
   Hosts failed_on(TrialId trial, bool last = false) const {
     Hosts hosts;
-    if (const auto story = stories_.find(trial); story != stories_.end())
-      for (const auto& failure : story->second.failed)
-        if (!last || &failure == &story->second.failed.back()) hosts.insert(failure.host);
+    if (const auto history = histories_.find(trial); history != histories_.end())
+      for (const auto& failure : history->second.failed)
+        if (!last || &failure == &history->second.failed.back()) hosts.insert(failure.host);
     return hosts;
   }
 
-  /// Changes whenever the result of aside() may change.
+  /// Changes whenever the result of excluded_hosts() may change.
   std::int64_t version() const { return version_; }
   /// The hosts to set aside, in the order in which they became suspects. `elsewhere(hosts)`: whether trials could run
   /// on a host that is not in `hosts`.
   template <class Elsewhere>
-  std::vector<Suspect> aside(Elsewhere&& elsewhere) const {
+  std::vector<Suspect> excluded_hosts(Elsewhere&& elsewhere) const {
     std::map<std::int64_t, std::pair<const std::string*, const std::string*>> suspects;  // since: cause, host
     for (const auto& [key, fault] : faults_)
       for (const auto& [host, tally] : fault.hosts)
@@ -155,7 +156,9 @@ class HostFaults {
       const auto& [key, host] = suspect;
       if (out.contains(*host)) continue;
       const Fault& fault = faults_.at(*key);
-      if (fault.confirmed >= fault.acquitted + (key->empty() ? limits_.vain : limits_.useless)) continue;
+      if (fault.confirmed >=
+          fault.succeeded_elsewhere + (key->empty() ? limits_.refuting_any_cause : limits_.refuting_same_cause))
+        continue;
       Hosts without = out;
       without.insert(*host);
       for (const auto& [other, tally] : fault.hosts) without.insert(other);
@@ -176,7 +179,7 @@ class HostFaults {
   /// Forgets all failures. Called when somebody may have repaired the hosts.
   void forget() {
     faults_.clear();
-    stories_.clear();
+    histories_.clear();
     ++version_;
   }
 
@@ -192,13 +195,13 @@ class HostFaults {
   struct Fault {                         // a cause; the empty key: all causes
     std::map<std::string, Tally> hosts;  // where it was ever seen
     int confirmed = 0;                   // trials that failed with it on another host, too
-    int acquitted = 0;                   // trials that ended well on another host
+    int succeeded_elsewhere = 0;         // trials that ended well on another host
     std::int64_t last = 0;
   };
   struct Failure {
     std::string key, host;
   };
-  struct Story {  // of a trial since it last ended well
+  struct FailureHistory {  // of a trial since it last ended well
     std::vector<Failure> failed;
     int doubted = 0;
   };
@@ -208,23 +211,23 @@ class HostFaults {
     std::int64_t began = 0;
   };
 
-  Hosts seen(const Story& story, const std::string& key) const {
+  Hosts seen(const FailureHistory& history, const std::string& key) const {
     Hosts hosts;
-    for (const auto& failure : story.failed) hosts.insert(failure.host);
+    for (const auto& failure : history.failed) hosts.insert(failure.host);
     if (const auto fault = faults_.find(key); fault != faults_.end())
       for (const auto& [host, tally] : fault->second.hosts) hosts.insert(host);
     return hosts;
   }
 
   // `generation`: that of a trial that went on without the worker that failed; 0 if the trial itself has failed.
-  void lay(const std::string& host, TrialId trial, std::uint32_t generation, const Cause& cause) {
-    const auto story = stories_.find(trial);
+  void record_failure(const std::string& host, TrialId trial, std::uint32_t generation, const Cause& cause) {
+    const auto history = histories_.find(trial);
     for (const auto& [name, limit] :
-         {std::pair{fault_key(cause), limits_.same}, std::pair{std::string(), limits_.any}}) {
+         {std::pair{fault_key(cause), limits_.same_cause}, std::pair{std::string(), limits_.any_cause}}) {
       Fault& fault = faults_[name];
       fault.last = ++clock_;
-      if (generation == 0 && story != stories_.end() &&
-          std::any_of(story->second.failed.begin(), story->second.failed.end(), [&](const Failure& failure) {
+      if (generation == 0 && history != histories_.end() &&
+          std::any_of(history->second.failed.begin(), history->second.failed.end(), [&](const Failure& failure) {
             return failure.host != host && (name.empty() || failure.key == name);
           }))
         ++fault.confirmed;
@@ -239,21 +242,21 @@ class HostFaults {
   }
   void failed(TrialId trial, const std::string& host, const Cause& cause, bool doubted) {
     const std::string key = fault_key(cause);
-    Story& story = stories_[trial];
-    story.doubted += doubted;
-    lay(host, trial, 0, cause);
-    std::erase_if(story.failed, [&](const Failure& failure) { return failure.host == host && failure.key == key; });
-    story.failed.push_back({key, host});  // the most recent one is last
+    FailureHistory& history = histories_[trial];
+    history.doubted += doubted;
+    record_failure(host, trial, 0, cause);
+    std::erase_if(history.failed, [&](const Failure& failure) { return failure.host == host && failure.key == key; });
+    history.failed.push_back({key, host});  // the most recent one is last
   }
 
-  void worked(TrialId trial, const Run& run) {
-    if (const auto node = stories_.extract(trial)) {
+  void note_success(TrialId trial, const Run& run) {
+    if (const auto node = histories_.extract(trial)) {
       Hosts once;  // each cause counts once
       for (const auto& failure : node.mapped().failed)
         if (!run.hosts.contains(failure.host))
           for (const auto& key : {failure.key, std::string()})
             if (const auto fault = faults_.find(key); fault != faults_.end() && once.insert(key).second)
-              ++fault->second.acquitted;
+              ++fault->second.succeeded_elsewhere;
       ++version_;
     }
     for (auto& [key, fault] : faults_)
@@ -290,7 +293,7 @@ class HostFaults {
     if (run == runs_.end()) return;
     for (const auto& host : Hosts(r.lost.begin(), r.lost.end()))
       if (run->second.hosts.contains(host))
-        lay(host, r.trial, r.generation, {.source = FailureSource::infrastructure, .text = r.why});
+        record_failure(host, r.trial, r.generation, {.source = FailureSource::infrastructure, .text = r.why});
     run->second = {};
     for (const auto& place : r.workers) run->second.hosts.insert(place.host);
     run->second.one_host = run->second.hosts.size() == 1;
@@ -305,12 +308,12 @@ class HostFaults {
     const std::string host = !r.host.empty() ? r.host : one ? *hosts.begin() : std::string();
     if (!hosts.contains(host)) return;
     if (r.cause.source == FailureSource::preemption)  // a worker was lost; the trial is not blamed
-      lay(host, r.trial, r.attempt + 1, {.source = FailureSource::infrastructure, .text = r.cause.text});
+      record_failure(host, r.trial, r.attempt + 1, {.source = FailureSource::infrastructure, .text = r.cause.text});
     else
       failed(r.trial, host, r.cause, r.doubted);
   }
   void take(const record::TrialPaused& r) {
-    if (const auto run = runs_.extract(r.trial)) worked(r.trial, run.mapped());
+    if (const auto run = runs_.extract(r.trial)) note_success(r.trial, run.mapped());
   }
   void take(const record::TrialEnded& r) {
     const auto run = runs_.extract(r.trial);
@@ -318,8 +321,8 @@ class HostFaults {
       if (const Hosts& hosts = run.mapped().hosts; run.mapped().one_host && !hosts.empty())
         failed(r.trial, *hosts.begin(), *r.cause, false);  // it ended by itself in a way that counts as a failure
     } else if (run)
-      worked(r.trial, run.mapped());
-    stories_.erase(r.trial);
+      note_success(r.trial, run.mapped());
+    histories_.erase(r.trial);
   }
   // The attempts there fail because the host is lost; this is not counted against it.
   void take(const record::HostLost& r) {
@@ -330,7 +333,7 @@ class HostFaults {
 
   Limits limits_;
   std::map<std::string, Fault> faults_;
-  std::unordered_map<TrialId, Story> stories_;  // of trials that have failed and not ended
+  std::unordered_map<TrialId, FailureHistory> histories_;  // of trials that have failed and not ended
   std::unordered_map<TrialId, Run> runs_;
   std::int64_t clock_ = 0, version_ = 0;
 };

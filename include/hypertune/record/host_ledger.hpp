@@ -38,14 +38,14 @@ class HostLedger {
     for (const auto& [host, since] : present_) all[host].present += std::max(0.0, last_ - since);
     for (const auto& [trial, run] : running_)
       for (const auto host : run.hosts) all[host].busy += std::max(0.0, last_ - run.since);
-    const auto aside = faults_.aside([&](const HostFaults::Hosts& without) {
+    const auto suspects = faults_.excluded_hosts([&](const HostFaults::Hosts& without) {
       return std::any_of(hosts_.begin(), hosts_.end(), [&](const HostUse& one) {
-        return one.aside.empty() && !gone_.contains(one.host) && !without.contains(one.host);
+        return one.excluded_why.empty() && !gone_.contains(one.host) && !without.contains(one.host);
       });
     });
-    for (const auto& suspect : aside)
+    for (const auto& suspect : suspects)
       for (auto& one : all)
-        if (one.host == suspect.host && one.aside.empty()) one.aside = suspect.why;
+        if (one.host == suspect.host && one.excluded_why.empty()) one.excluded_why = suspect.why;
     return all;
   }
   std::int64_t repeated_steps() const { return repeated_; }
@@ -139,7 +139,7 @@ class HostLedger {
   void take(const record::AttemptFailed& e, Seconds now) {
     if (const auto run = running_.find(e.trial);
         run != running_.end() && !run->second.hosts.empty() && e.cause.exclude_host)
-      hosts_[run->second.hosts.front()].aside = "a rule excludes it: " + e.cause.text;
+      hosts_[run->second.hosts.front()].excluded_why = "a rule excludes it: " + e.cause.text;
     settle(e.trial, e.cause.source != FailureSource::user);
     leave(e.trial, now);
     if (const auto done = done_.find(e.trial); e.retry && done != done_.end()) interrupted_[e.trial] = done->second;

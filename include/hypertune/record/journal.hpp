@@ -314,7 +314,7 @@ class Journal {
       const std::lock_guard guard(presence_);
       if (checks_stopped_) return;
       if (writer_.in_place() && lock_.is(place_)) {
-        const std::lock_guard of_last_word(mutex_);
+        const std::lock_guard of_exit_reason(mutex_);
         return lock_.keep_file(place_);
       }
       writer_.disown();

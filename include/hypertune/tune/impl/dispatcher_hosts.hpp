@@ -80,7 +80,8 @@ HYPERTUNE_INLINE Placement::Excluded Dispatcher::barred_for(TrialId trial, const
 }
 
 HYPERTUNE_INLINE bool Dispatcher::in_doubt(TrialId trial, const std::string& host, const Cause& cause) const {
-  if (host.empty() || placement_.size() < 2 || !cause.retry || !judge_.faults().doubtful(trial, cause)) return false;
+  if (host.empty() || placement_.size() < 2 || !cause.retry || !judge_.faults().may_be_host_fault(trial, cause))
+    return false;
   auto barred = judge_.faults().avoided(trial, host, cause);
   barred.insert(barred_.begin(), barred_.end());
   return placement_.worth_waiting(judge_.needs(trial), workers(), barred);
@@ -94,7 +95,7 @@ HYPERTUNE_INLINE void Dispatcher::judge_hosts(Outcome& out) {
     out.notices.push_back(placement_.network().why() + ": no trial has workers there and on other hosts");
   judged_ = judge_.faults().version();
   const Resources need = judge_.rules().uniform_resources ? judge_.rules().resources({}) : Resources{.cpus = 0};
-  const auto suspects = judge_.faults().aside([&](Placement::Excluded hosts) {
+  const auto suspects = judge_.faults().excluded_hosts([&](Placement::Excluded hosts) {
     hosts.insert(judge_.excluded().begin(), judge_.excluded().end());
     return placement_.worth_waiting(need, workers(), hosts);
   });
