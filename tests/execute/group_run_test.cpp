@@ -61,8 +61,8 @@ class Bench {
     reported.member = member;
     hear(std::move(reported));
   }
-  void fail(int member, FailureSource source, bool follows = false) {
-    hear(Failed{3, 0, {.source = source, .text = "boom", .follows = follows}, member});
+  void fail(int member, FailureSource source, bool caused_by_peers = false) {
+    hear(Failed{3, 0, {.source = source, .text = "boom", .caused_by_peers = caused_by_peers}, member});
   }
   void hear(Event event) { take(run_.hear(std::move(event))); }
   void perform(const Command& command) { take(run_.perform(command)); }
@@ -383,7 +383,7 @@ TEST_CASE("whose fault an end is: the trial's own comes before what follows from
     CHECK(bench.said() == "^failed");
     CHECK(bench.cause().source == FailureSource::user);
     CHECK(bench.cause().text == "rank 2: boom");
-    CHECK_FALSE(bench.cause().follows);
+    CHECK_FALSE(bench.cause().caused_by_peers);
   }
   SECTION("nobody knows why: the last one is not waited for") {
     bench.fail(1, FailureSource::infrastructure, true);

@@ -24,7 +24,7 @@ class PayloadWriter : public ValueWriter {
 
   void put(const Cause& cause) {
     ValueWriter::put(cause);
-    put(cause.follows);
+    put(cause.caused_by_peers);
   }
 };
 
@@ -35,7 +35,7 @@ class PayloadReader : public ValueReader {
 
   Cause cause() {
     Cause cause = ValueReader::cause();
-    cause.follows = flag();
+    cause.caused_by_peers = flag();
     return cause;
   }
 };

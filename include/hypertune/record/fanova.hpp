@@ -175,7 +175,7 @@ class UnitTree {
 
 // NaN counts as the worst result. Extreme results are clamped: a parameter that turns a loss of 1 into 1e30 would
 // otherwise explain all of the variance. The limits are far outside Tukey's fences for outliers.
-inline std::vector<double> tamed(std::span<const double> losses) {
+inline std::vector<double> clamped_losses(std::span<const double> losses) {
   std::vector<double> sorted;
   for (const double loss : losses)
     if (std::isfinite(loss)) sorted.push_back(loss);
@@ -222,7 +222,7 @@ inline std::vector<double> fanova(std::span<const std::vector<double>> units, st
       fail(Errc::usage, "a point has {} coordinates and another one {}", dimensions, unit.size());
   std::vector<double> shares(dimensions, 0.0);
   if (n < 4 || options.trees == 0 || options.max_results == 0) return shares;
-  const std::vector<double> y = detail::tamed(losses);
+  const std::vector<double> y = detail::clamped_losses(losses);
   double trees = 0;
   for (std::size_t t = 0; t < options.trees; ++t) {
     Rng rng = derived_rng(options.seed, {0x66616e6f7661ULL, t});

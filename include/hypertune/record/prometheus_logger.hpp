@@ -50,7 +50,7 @@ class PrometheusLogger {
 
  private:
   struct State {
-    static constexpr std::chrono::seconds least_interval{1};
+    static constexpr std::chrono::seconds min_interval{1};
 
     std::filesystem::path file;
     Results results;   // used only by the writer; read from the Journal
@@ -65,7 +65,7 @@ class PrometheusLogger {
       while (!stop.stop_requested() && !error) {
         wakeup.wait(lock, stop, [&] { return changed; });
         write_changes(lock);
-        wakeup.wait_for(lock, stop, least_interval, [] { return false; });
+        wakeup.wait_for(lock, stop, min_interval, [] { return false; });
       }
       write_changes(lock);
     }

@@ -54,8 +54,8 @@ struct Cause {
   std::string text;
   bool retry = true;          ///< false: trying again cannot help (a rule said no_retry, the configuration is invalid)
   bool exclude_host = false;  ///< a rule said that this host must not be used again
-  bool follows = false;       ///< for a worker of a group: it failed because others had failed
-  int rank = -1;              ///< … the rank that failed, according to its group; -1: the only worker, or all of them
+  bool caused_by_peers = false;  ///< for a worker of a group: it failed because others had failed
+  int rank = -1;  ///< … the rank that failed, according to its group; -1: the only worker, or all of them
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 

@@ -235,9 +235,9 @@ HYPERTUNE_INLINE void GroupRun::leave(int member) {
 HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   const int rank = machine_.rank(member);
   Cause cause = std::move(e.cause);
-  const bool follows = std::exchange(cause.follows, false);
+  const bool caused_by_peers = std::exchange(cause.caused_by_peers, false);
   if (rank < 0 && (phase_ == Phase::running || phase_ == Phase::pausing))
-    return follows || phase_ == Phase::pausing ? leave(member) : lose({member}, std::move(cause));
+    return caused_by_peers || phase_ == Phase::pausing ? leave(member) : lose({member}, std::move(cause));
   if (phase_ != Phase::running && phase_ != Phase::pausing) {
     at(member).there = false;
     return close_if_empty();
@@ -253,7 +253,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
     if (!cause_) cause_ = std::move(cause);
     return pause_is_over();
   }
-  if (!follows || phase_ == Phase::pausing) return fail_all(std::move(cause));
+  if (!caused_by_peers || phase_ == Phase::pausing) return fail_all(std::move(cause));
   // Other members are the cause. Their own events will tell it; it may be the trial's own fault.
   if (!cause_) cause_ = std::move(cause);
   if (present() <= 1) return fail_all(Cause(*cause_));
@@ -282,7 +282,7 @@ HYPERTUNE_INLINE void GroupRun::close_if_empty() {
   else {
     Cause cause = cause_.value_or(
         Cause{.source = FailureSource::infrastructure, .text = "its workers ended before rank 0 had finished"});
-    cause.follows = false;
+    cause.caused_by_peers = false;
     out_.up.emplace_back(Failed{trial, attempt, std::move(cause)});
   }
 }

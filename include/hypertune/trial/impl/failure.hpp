@@ -13,8 +13,9 @@ HYPERTUNE_INLINE Cause cause_of_current_exception() {
   try {
     throw;
   } catch (const TrialFailure& e) { cause = e.cause(); } catch (const GroupError& e) {
-    cause = {
-        .source = FailureSource::infrastructure, .text = e.what(), .follows = e.kind() != GroupError::Kind::device};
+    cause = {.source = FailureSource::infrastructure,
+             .text = e.what(),
+             .caused_by_peers = e.kind() != GroupError::Kind::device};
   } catch (const DeviceLost& e) {
     cause = {.source = FailureSource::infrastructure, .text = e.what()};
   } catch (const Error& e) {

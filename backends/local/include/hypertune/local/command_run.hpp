@@ -170,7 +170,7 @@ class CommandRun final : public TrialRun {
   // order, so a command that reports a lost connection is named only if no other fails.
   bool failed_because_of_others(const std::string& words);
   // Whether no other command is known to have failed earlier and to be the possible cause.
-  bool fails_first(bool follows);
+  bool fails_first(bool caused_by_peers);
   // Waits for a value of the group. False: it was not set until then, or the attempt is to end.
   bool wait_in_group(const std::string& key, double until);
 

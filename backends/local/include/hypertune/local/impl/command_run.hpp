@@ -264,16 +264,16 @@ HYPERTUNE_INLINE void CommandRun::wait_for_others() {
 
 HYPERTUNE_INLINE bool CommandRun::failed_because_of_others(const std::string& words) {
   const double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
-  const bool follows = mentions_lost_connection(words);
+  const bool caused_by_peers = mentions_lost_connection(words);
   double seconds = gang_->place.on_one_host() ? patience_here : patience_elsewhere;
-  if (follows) seconds += behind_others;
-  if (!fails_first(follows)) seconds += behind_others;
+  if (caused_by_peers) seconds += behind_others;
+  if (!fails_first(caused_by_peers)) seconds += behind_others;
   wait_in_group("an end that nobody tells", hypertune::detail::steady_seconds() + seconds);
   return context_->stop_requested();
 }
 
-HYPERTUNE_INLINE bool CommandRun::fails_first(bool follows) {
-  const std::pair mine(follows, run_clock());
+HYPERTUNE_INLINE bool CommandRun::fails_first(bool caused_by_peers) {
+  const std::pair mine(caused_by_peers, run_clock());
   const auto key = [](int rank) { return fmt::format("command of rank {} has failed", rank); };
   Group& group = context_->group();
   try {
