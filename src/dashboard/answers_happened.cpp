@@ -193,7 +193,7 @@ void put_use(JsonWriter& out, const ExperimentView& view, double from, double to
 
 std::string timeline_answer(const ExperimentView& view, const Query& query) {
   const auto& info = view.results().experiment();
-  const bool runs = view.standing.state == "running" || view.standing.state == "paused";
+  const bool runs = view.status.state == "running" || view.status.state == "paused";
   const double now = runs ? std::max(view.now(), info.updated) : info.updated;
   const double from = query.real("from").value_or(info.started), to = query.real("to").value_or(now);
   const auto limit = static_cast<std::size_t>(query.whole("limit", 4000, 1, 8000));

@@ -94,7 +94,7 @@ std::string_view shortened(std::string_view text, std::size_t most) {
 
 void put_version(JsonWriter& out, const ExperimentView& view) {
   out.member("version", view.version());
-  if (view.journal_records > view.version() || view.standing.state == "reading")
+  if (view.journal_records > view.version() || view.status.state == "reading")
     out.key("reading")
         .begin_object()
         .member("read", view.version())
@@ -193,7 +193,7 @@ std::string summary_answer(const ExperimentView& view, const Surroundings& aroun
   out.begin_object();
   put_version(out, view);
   out.member("name", shortened(info.name)).member("folder", results.directory().string());
-  out.member("state", view.standing.state).member("why", shortened(view.standing.why));
+  out.member("state", view.status.state).member("why", shortened(view.status.why));
   out.member("resumed", std::max(0, info.starts - 1));
   out.key("objectives").begin_array();
   for (const auto& objective : info.objectives)

@@ -99,7 +99,7 @@ std::string Api::experiments() const {
       for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed})
         finished += results.count(state);
       out.member("name", view::shortened(info.name, 500)).member("folder", one->folder.string());
-      out.member("state", seen.standing.state).member("why", view::shortened(seen.standing.why, 500));
+      out.member("state", seen.status.state).member("why", view::shortened(seen.status.why, 500));
       out.member("trials", results.size()).member("finished", finished).member("planned", info.planned);
       put_best_of(out, seen);
       const bool tuned = !info.objectives.empty();
@@ -126,7 +126,7 @@ std::string Api::changed(const std::string& id) const {
       view::put_version(out, seen);
       put_counts((out.key("counts"), out), seen);
       put_best_of(out, seen);
-      out.member("state", seen.standing.state).end_object();
+      out.member("state", seen.status.state).end_object();
       return out.take();
     });
   } catch (const Error&) {  // nothing has been read yet
@@ -154,7 +154,7 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
       for (const auto& row : seen.rows())
         if ((row.state == TrialState::pending || row.state == TrialState::paused) && waits.size() < 100)
           waits.push_back(row.id);
-      return seen.standing.state == "running" || seen.standing.state == "paused";
+      return seen.status.state == "running" || seen.status.state == "paused";
     });
     WhyAnswer known;
     if (driven)

@@ -21,7 +21,7 @@ constexpr double patience = 0.5;
 Followed::Brief Followed::brief() const {
   const std::lock_guard guard(mutex_);
   if (error_ || view_ == nullptr) return {view_ == nullptr ? 0 : view_->version(), "unreadable"};
-  return {view_->version(), view_->standing.state};
+  return {view_->version(), view_->status.state};
 }
 
 std::string Followed::error_text() const {
@@ -59,7 +59,7 @@ void Followed::restart() {
   const auto now = identity();
   auto reader = std::make_unique<JournalReader>(folder);
   auto fresh = std::make_unique<view::ExperimentView>(folder);
-  fresh->standing.state = "reading";
+  fresh->status.state = "reading";
   fresh->journal_records = reader->last();
   reader_ = std::move(reader);
   read_from_ = now.value_or(Identity());
@@ -76,7 +76,7 @@ void Followed::set_error(const Error& error) {
   if (expected_ && view_ == nullptr && error.code() == Errc::input) return;  // it has not begun yet
   error_ = error;
   if (view_ != nullptr) {
-    view_->standing = {.state = "unreadable", .why = error.what()};
+    view_->status = {.state = "unreadable", .why = error.what()};
     view_->journal_records = 0;
   }
 }
@@ -131,25 +131,25 @@ bool Followed::read() {
   return false;
 }
 
-view::Standing Followed::standing(bool driven) const {
+view::ExperimentStatus Followed::status(bool driven) const {
   ExperimentInfo info;
   {
     const std::lock_guard guard(mutex_);
     info = view_->results().experiment();
   }
-  view::Standing standing;
-  standing.why = info.why;
+  view::ExperimentStatus status;
+  status.why = info.why;
   if (info.ended) {
-    standing.state = info.interrupted ? "interrupted" : "ended";
-    return standing;
+    status.state = info.interrupted ? "interrupted" : "ended";
+    return status;
   }
   if (driven) {
-    standing.state = paused_ ? "paused" : "running";
-    return standing;
+    status.state = paused_ ? "paused" : "running";
+    return status;
   }
-  standing.why = exit_reason_of(folder);
-  standing.state = standing.why.empty() ? "killed" : "failed";
-  return standing;
+  status.why = exit_reason_of(folder);
+  status.state = status.why.empty() ? "killed" : "failed";
+  return status;
 }
 
 void Followed::check_state() {
@@ -169,7 +169,7 @@ void Followed::check_state() {
     {
       const std::lock_guard guard(mutex_);
       if (view_->version() != last) {
-        if (driven && view_->standing.state == "reading") view_->standing.state = "running";
+        if (driven && view_->status.state == "reading") view_->status.state = "running";
         return;
       }
     }
@@ -177,9 +177,9 @@ void Followed::check_state() {
       asked_ = std::chrono::steady_clock::now();
       paused_ = ask_why(folder, {}, patience).paused;
     }
-    auto next = standing(driven);
+    auto next = status(driven);
     const std::lock_guard guard(mutex_);
-    view_->standing = std::move(next);
+    view_->status = std::move(next);
     view_->settle(driven);
     settled_ = true;
   } catch (const Error& error) { set_error(error); } catch (const std::exception& error) {

@@ -75,7 +75,7 @@ class Followed {
   void restart();
   void set_error(const Error& error);
   std::optional<Identity> identity() const;
-  view::Standing standing(bool driven) const;
+  view::ExperimentStatus status(bool driven) const;
 
   const bool expected_;
   mutable std::mutex mutex_;

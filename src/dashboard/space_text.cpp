@@ -187,7 +187,7 @@ bool has_rungs(const ExperimentView& view) {
 double seconds_left(const ExperimentView& view) {
   const Results& results = view.results();
   const auto& info = results.experiment();
-  if (view.standing.state != "running" || info.planned <= 0) return unknown;
+  if (view.status.state != "running" || info.planned <= 0) return unknown;
   std::size_t ended = 0;
   for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed})
     ended += results.count(state);

@@ -102,7 +102,7 @@ std::string trial_answer(Followed& followed, const Query& query) {
     found.last = std::min(result.last_record, seen.version());
     found.started = row.started;
     found.waits = (row.state == TrialState::pending || row.state == TrialState::paused) &&
-                  (seen.standing.state == "running" || seen.standing.state == "paused");
+                  (seen.status.state == "running" || seen.status.state == "paused");
     return found;
   });
   std::map<std::string, Curve> read;

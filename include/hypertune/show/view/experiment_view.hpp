@@ -93,7 +93,7 @@ struct Improvement {
 };
 
 /// The state of an experiment beyond its records.
-struct Standing {
+struct ExperimentStatus {
   /// As in `hypertune status` (running, paused, ended, interrupted, failed, killed), or "reading": not known yet.
   std::string state = "running";
   std::string why;  ///< a reason in words, if there is one
@@ -147,7 +147,7 @@ class ExperimentView {
   const std::vector<Improvement>& improvements() const { return improvements_; }
   double now() const { return results_.experiment().updated; }
 
-  Standing standing;                 ///< set by whoever follows the experiment
+  ExperimentStatus status;           ///< set by whoever follows the experiment
   std::int64_t journal_records = 0;  ///< number of records to be read; 0: not known
 
  private:
