@@ -151,7 +151,7 @@ struct Take {
   void operator()(const record::CheckpointDropped&) const {}
   void operator()(const record::HostGained&) const {}
   void operator()(const record::HostLost&) const {}
-  void operator()(const record::WorkersAsked&) const {}
+  void operator()(const record::WorkersRequested&) const {}
 };
 
 void RunUpdates::add(const Record& record) { detail::visit(Take{*this, record}, record.what); }

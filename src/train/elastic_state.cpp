@@ -37,7 +37,7 @@ ElasticState::ElasticState(Context& context, ElasticOptions options)
 
 ElasticState::~ElasticState() {
   group_.on_halt({});
-  if (offered_) context_.leave_behind(0, {});
+  if (offered_) context_.set_final_save(0, {});
 }
 
 ElasticState& ElasticState::keep_bytes(std::span<std::byte> bytes) {
@@ -81,7 +81,7 @@ void ElasticState::snapshot(bool at_end) {
   // Rank 0 may be lost before it has reported this step.
   if (checkpoints_ && at_end) {
     offered_ = true;
-    context_.leave_behind(steps_, [this](CheckpointWriter& out) { write_checkpoint(out); });
+    context_.set_final_save(steps_, [this](CheckpointWriter& out) { write_checkpoint(out); });
   }
 }
 
@@ -315,7 +315,7 @@ void ElasticState::offer_last_commit() {
   if (!checkpoints_ || !synced_ || commits_ == 0) return;
   offered_ = false;
   const auto text = std::make_shared<const std::string>(encoded());
-  context_.leave_behind(steps_, [text](CheckpointWriter& out) { write(out, *text); });
+  context_.set_final_save(steps_, [text](CheckpointWriter& out) { write(out, *text); });
 }
 
 // --- Parts

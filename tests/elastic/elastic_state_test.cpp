@@ -177,7 +177,9 @@ TEST_CASE("a worker that is stopped is named, ended and replaced") {
 
 TEST_CASE("a training says how many workers it wants, and each sample counts once all the same") {
   const Ended undisturbed = run(ht::threads(1), {1}, nothing);
-  const Fate plan = [](const auto&, ht::Context& context, int epoch, int) { context.want_workers(epoch < 2 ? 2 : 4); };
+  const Fate plan = [](const auto&, ht::Context& context, int epoch, int) {
+    context.request_workers(epoch < 2 ? 2 : 4);
+  };
   const auto grown = run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, plan);
   check_like(grown, undisturbed);
   CHECK(grown.reports[0].at("workers") == 4);  // nobody knew of the plan before

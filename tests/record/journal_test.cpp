@@ -325,7 +325,7 @@ TEST_CASE("other numbers of workers that are asked for make a journal of version
     ht::detail::Database db(path, path, SQLITE_OPEN_READONLY);
     return ht::detail::query_integer(db, sql);
   };
-  const ht::record::WorkersAsked by_user{3, 4, true}, by_trial{3, 0, false};
+  const ht::record::WorkersRequested by_user{3, 4, true}, by_trial{3, 0, false};
   {
     auto journal = ht::Journal::open(folder);
     journal.append(1, by_user);

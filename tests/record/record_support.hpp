@@ -78,7 +78,7 @@ class RandomRecords {
       }
       case 13:
         return ht::record::TrialResized{trial, 2, ht::Attempt(integer(1, 4294967295)), places(), text(), texts()};
-      case 14: return ht::record::WorkersAsked{trial, int(integer(0, 100'000)), flag()};
+      case 14: return ht::record::WorkersRequested{trial, int(integer(0, 100'000)), flag()};
       case 3: return ht::record::TrialCheckpointed{trial, checkpoint(trial)};
       case 4: return ht::record::CheckpointDropped{trial, checkpoint(trial), text()};
       case 5: return ht::record::TrialPaused{trial};
@@ -196,8 +196,8 @@ struct SameAs {
     return x.trial == y.trial && x.attempt == y.attempt && x.generation == y.generation && x.workers == y.workers &&
            x.why == y.why && x.lost == y.lost;
   }
-  bool operator()(const ht::record::WorkersAsked& x) const {
-    const auto& y = as<ht::record::WorkersAsked>();
+  bool operator()(const ht::record::WorkersRequested& x) const {
+    const auto& y = as<ht::record::WorkersRequested>();
     return x.trial == y.trial && x.workers == y.workers && x.by_user == y.by_user;
   }
   bool operator()(const ht::record::TrialReported& x) const {

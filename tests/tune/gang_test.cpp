@@ -399,7 +399,7 @@ TEST_CASE("the numbers of workers that a person and a trial ask for hold in a la
   bench.send(ht::Resized{0, 0, 1});
   CHECK(report(bench, 1, 0, 2).commands<ht::Resize>().at(0).allocation.workers() == 2);
   bench.send(ht::Resized{1, 0, 1});
-  CHECK(report(bench, 1, 0, 2).records<record::WorkersAsked>().empty());  // only what is new
+  CHECK(report(bench, 1, 0, 2).records<record::WorkersRequested>().empty());  // only what is new
 
   Bench later(workers, 2, {host("a", 4), host("b", 4)});
   for (const auto& record : bench.history) later.controller.replay(record);

@@ -100,9 +100,9 @@ class AttemptRun {
   /// For an attempt that is told to end between two steps. Workers other than rank 0 save their last commit, for when
   /// rank 0 was lost with its report.
   std::optional<CheckpointWriter> save_at_end() { return leads() ? save() : save_left(); }
-  /// For an attempt that has ended within a step: writes the checkpoint that it has left (Context::take_left()).
+  /// For an attempt that has ended within a step: writes the checkpoint that it has left (Context::take_final_save()).
   std::optional<CheckpointWriter> save_left() {
-    const auto left = context_->take_left();
+    const auto left = context_->take_final_save();
     if (!left) return std::nullopt;
     CheckpointWriter writer = store_->begin(context_->trial(), left->steps);
     try {

@@ -258,7 +258,7 @@ class WorkerLoop {
       machine_.reported();
     }
     stream_.send(Reported{launch.trial, launch.attempt, std::move(*done.report), std::move(done.made), member(launch),
-                          false, attempt_->context().wanted_workers()});
+                          false, attempt_->context().requested_workers()});
   }
 
   // The trial writes the files; the sealer hashes and syncs them in the background.

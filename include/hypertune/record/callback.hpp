@@ -44,7 +44,7 @@ HYPERTUNE_HOOK(on_experiment_start, record::ExperimentStarted)
 HYPERTUNE_HOOK(on_trial_create, record::TrialCreated)
 HYPERTUNE_HOOK(on_trial_start, record::TrialStarted)
 HYPERTUNE_HOOK(on_trial_resize, record::TrialResized)
-HYPERTUNE_HOOK(on_workers_ask, record::WorkersAsked)
+HYPERTUNE_HOOK(on_workers_request, record::WorkersRequested)
 HYPERTUNE_HOOK(on_trial_report, record::TrialReported)
 HYPERTUNE_HOOK(on_trial_checkpoint, record::TrialCheckpointed)
 HYPERTUNE_HOOK(on_checkpoint_drop, record::CheckpointDropped)
@@ -76,7 +76,7 @@ concept has_on_open = requires(C& c, const std::filesystem::path& directory) { c
 ///   void on_trial_create(const ht::record::TrialCreated&, ht::Seconds time);           // here and below
 ///   void on_trial_start(const ht::record::TrialStarted&, ht::Seconds time);
 ///   void on_trial_resize(const ht::record::TrialResized&, ht::Seconds time);           // its workers have changed
-///   void on_workers_ask(const ht::record::WorkersAsked&, ht::Seconds time);            // workers were requested
+///   void on_workers_request(const ht::record::WorkersRequested&, ht::Seconds time);    // workers were requested
 ///   void on_trial_report(const ht::record::TrialReported&, ht::Seconds time);
 ///   void on_trial_checkpoint(const ht::record::TrialCheckpointed&, ht::Seconds time);
 ///   void on_checkpoint_drop(const ht::record::CheckpointDropped&, ht::Seconds time);
@@ -103,7 +103,7 @@ concept Callback =
     detail::has_on_trial_report<C> || detail::has_on_trial_checkpoint<C> || detail::has_on_checkpoint_drop<C> ||
     detail::has_on_trial_pause<C> || detail::has_on_trial_exploit<C> || detail::has_on_trial_failure<C> ||
     detail::has_on_trial_end<C> || detail::has_on_host_gain<C> || detail::has_on_host_loss<C> ||
-    detail::has_on_attributes<C> || detail::has_on_trial_resize<C> || detail::has_on_workers_ask<C> ||
+    detail::has_on_attributes<C> || detail::has_on_trial_resize<C> || detail::has_on_workers_request<C> ||
     detail::has_on_experiment_end<C>;
 
 namespace detail {
@@ -196,7 +196,7 @@ void dispatch_record(C& callback, const Record& record) {
     void operator()(const record::TrialCreated& e) const { call_on_trial_create(c, e, time); }
     void operator()(const record::TrialStarted& e) const { call_on_trial_start(c, e, time); }
     void operator()(const record::TrialResized& e) const { call_on_trial_resize(c, e, time); }
-    void operator()(const record::WorkersAsked& e) const { call_on_workers_ask(c, e, time); }
+    void operator()(const record::WorkersRequested& e) const { call_on_workers_request(c, e, time); }
     void operator()(const record::TrialReported& e) const { call_on_trial_report(c, e, time); }
     void operator()(const record::TrialCheckpointed& e) const { call_on_trial_checkpoint(c, e, time); }
     void operator()(const record::CheckpointDropped& e) const { call_on_checkpoint_drop(c, e, time); }

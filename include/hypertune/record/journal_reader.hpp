@@ -273,7 +273,7 @@ class JournalReader {
         return event;
       }
       case Kind::workers_asked: {
-        record::WorkersAsked event{trial, small(in.signed_number()), false};
+        record::WorkersRequested event{trial, small(in.signed_number()), false};
         event.by_user = in.flag();
         return event;
       }

@@ -189,7 +189,7 @@ class JournalWriter {
     if (const auto* lost = std::get_if<record::HostLost>(&what); lost != nullptr && lost->for_good) return 3;
     if (std::holds_alternative<record::AttributesSet>(what)) return 3;
     if (std::holds_alternative<record::TrialResized>(what)) return 4;
-    if (std::holds_alternative<record::WorkersAsked>(what)) return 5;
+    if (std::holds_alternative<record::WorkersRequested>(what)) return 5;
     if (const auto* started = std::get_if<record::TrialStarted>(&what)) return several_workers(*started) ? 4 : 1;
     return std::holds_alternative<record::TrialExploited>(what) ? 2 : first_version;
   }
@@ -337,7 +337,7 @@ class JournalWriter {
     out.put(std::uint64_t{e.lost.size()});
     for (const auto& host : e.lost) out.put(std::string_view(host));
   }
-  void encode(Encoder& out, const record::WorkersAsked& e) {
+  void encode(Encoder& out, const record::WorkersRequested& e) {
     row_ = {Kind::workers_asked, e.trial};
     show(detail::format("{}, by {}", e.workers == 0 ? "any number" : std::to_string(e.workers),
                         e.by_user ? "the user" : "the trial"));

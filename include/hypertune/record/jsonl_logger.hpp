@@ -92,7 +92,7 @@ class JsonEvent {
     hosts("hosts", e.workers);
     text("why", e.why);
   }
-  void operator()(const record::WorkersAsked& e) const {
+  void operator()(const record::WorkersRequested& e) const {
     event("workers_asked");
     number("trial", e.trial);
     number("workers", e.workers);

@@ -92,10 +92,10 @@ struct TrialReported {
 };
 /// A number of workers was requested for a trial, from its next report on, as far as there is room. A request by the
 /// user takes precedence over one by the trial itself. Each holds until it is replaced.
-struct WorkersAsked {
+struct WorkersRequested {
   TrialId trial;
   int workers = 0;       ///< 0: any number, as without a request
-  bool by_user = false;  ///< else by the trial (Context::want_workers)
+  bool by_user = false;  ///< else by the trial (Context::request_workers)
 };
 /// The new or changed attributes of a trial or of the experiment.
 struct AttributesSet {
@@ -174,7 +174,7 @@ struct ExperimentEnded {
 
 using Any = std::variant<ExperimentStarted, TrialCreated, TrialStarted, TrialReported, TrialCheckpointed,
                          CheckpointDropped, TrialPaused, TrialExploited, AttemptFailed, TrialEnded, HostGained,
-                         HostLost, ExperimentEnded, AttributesSet, TrialResized, WorkersAsked>;
+                         HostLost, ExperimentEnded, AttributesSet, TrialResized, WorkersRequested>;
 
 }  // namespace record
 

@@ -201,7 +201,7 @@ class ElasticState {
   bool running_ = false;
   bool loaded_ = false;       // from a checkpoint, without training since
   bool checkpoints_ = false;  // checkpoints() was called
-  bool offered_ = false;      // the last commit was passed to leave_behind(), by a function that refers to this object
+  bool offered_ = false;  // the last commit was passed to set_final_save(), by a function that refers to this object
 
   std::vector<std::source_location> parts_;  // the calls of run(), in the order of their first execution
   int here_ = 0;                             // the index of the current one

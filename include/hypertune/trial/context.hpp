@@ -95,8 +95,8 @@ class Context {
   /// as far as there is room that no other trial waits for, within the bounds of `Options::workers`. Only the request
   /// of rank 0 counts. 0: as many as there is room for, as without a request. It holds until the next request, also in
   /// later attempts of the trial.
-  void want_workers(int workers) { wanted_workers_ = workers; }
-  int wanted_workers() const { return wanted_workers_; }  ///< -1: no request in this attempt
+  void request_workers(int workers) { requested_workers_ = workers; }
+  int requested_workers() const { return requested_workers_; }  ///< -1: no request in this attempt
 
   /// Steps that are done. A worker that joins others continues from their step.
   int steps() const { return steps_; }
@@ -105,14 +105,16 @@ class Context {
   /// For an attempt that may end within a step: `save` saves everything that it has done, `steps` steps and a part of
   /// the next one. It is called between steps or after the attempt has ended, or never. Another call of this function
   /// replaces it; an empty `save` removes it.
-  void leave_behind(int steps, Save save) { left_ = save ? std::optional(Left{steps, std::move(save)}) : std::nullopt; }
+  void set_final_save(int steps, Save save) {
+    final_save_ = save ? std::optional(FinalSave{steps, std::move(save)}) : std::nullopt;
+  }
 
   // For executors.
-  struct Left {
+  struct FinalSave {
     int steps = 0;
     Save save;
   };
-  std::optional<Left> take_left() { return std::exchange(left_, std::nullopt); }
+  std::optional<FinalSave> take_final_save() { return std::exchange(final_save_, std::nullopt); }
   bool can_save() const { return static_cast<bool>(save_); }
   void save(CheckpointWriter& out) const { save_(out); }
   std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed) + start_.group->beats(); }
@@ -122,9 +124,9 @@ class Context {
  private:
   Start start_;
   Save save_;
-  std::optional<Left> left_;
+  std::optional<FinalSave> final_save_;
   int steps_ = 0;
-  int wanted_workers_ = -1;
+  int requested_workers_ = -1;
   std::atomic<std::uint64_t> beats_{0};
   std::atomic<bool> stop_{false};
 };

@@ -211,7 +211,7 @@ class ExperimentState {
     auto& all = attributes_[r.trial];
     for (const auto& [name, value] : r.attributes) all.set(name, value);
   }
-  void on(const record::WorkersAsked& r) {
+  void on(const record::WorkersRequested& r) {
     auto& asked = asked_workers_[r.trial];
     (r.by_user ? asked.by_user : asked.by_trial) = r.workers;
   }

@@ -59,8 +59,8 @@ struct Options {
   /// For trials whose number of workers may change: the number of workers that a trial is to have; 0: as many as there
   /// is room for. Called when the trial starts, after each of its reports, and when more room has become free; one call
   /// at a time, on the thread that makes the decision (not always the same one). `hypertune resize` takes precedence
-  /// over it, and it takes precedence over Context::want_workers(). Example: `[](const ht::RunningGroup& g) { return 2
-  /// << g.steps / 30; }`.
+  /// over it, and it takes precedence over Context::request_workers(). Example:
+  /// `[](const ht::RunningGroup& g) { return 2 << g.steps / 30; }`.
   std::function<int(const RunningGroup&)> resize = {};
   int concurrency = 0;  ///< concurrent trials; 0: as many as there is room for
 

@@ -305,7 +305,7 @@ class SimulatedExecutor::State {
     }
     run.steps = run.attempt->steps();
     run.machine.reported();
-    const int wanted = run.attempt->context().wanted_workers();
+    const int wanted = run.attempt->context().requested_workers();
     start_.sink(Reported{due.trial, attempt, std::move(*done.report), std::move(done.made), 0, false, wanted});
   }
 

@@ -351,7 +351,7 @@ class ThreadExecutor::State {
     if (!may_go_on(run, done.report.has_value())) return false;
     if (done.report) {
       emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member(), false,
-                    run->attempt->context().wanted_workers()});
+                    run->attempt->context().requested_workers()});
       return true;
     }
     if (done.made) emit(Checkpointed{trial, attempt, std::move(*done.made), run->member()});

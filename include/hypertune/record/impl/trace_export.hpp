@@ -229,7 +229,7 @@ class Follower {
     append_json_object(args, e.attributes);
     mark(e.trial, "note", args);
   }
-  void operator()(const record::WorkersAsked& e) {
+  void operator()(const record::WorkersRequested& e) {
     mark(e.trial, "workers asked", detail::format("{{\"workers\": {}}}", e.workers));
   }
 

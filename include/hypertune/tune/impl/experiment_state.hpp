@@ -18,7 +18,7 @@ HYPERTUNE_INLINE void ExperimentState::apply(const record::Any& what, Seconds ti
     just_reported_ = report->trial;
   else if (!std::holds_alternative<record::TrialCheckpointed>(what) &&
            !std::holds_alternative<record::AttributesSet>(what) &&
-           !std::holds_alternative<record::WorkersAsked>(what) &&
+           !std::holds_alternative<record::WorkersRequested>(what) &&
            !std::holds_alternative<record::ExperimentStarted>(what))
     just_reported_ = -1;
   detail::visit([this](const auto& r) { this->on(r); }, what);

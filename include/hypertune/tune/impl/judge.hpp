@@ -180,7 +180,7 @@ HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outco
 HYPERTUNE_INLINE void Judge::ask_workers(TrialId trial, int workers, bool by_user, Outcome& out) {
   const auto before = state_.asked_workers(trial);
   if (workers != (by_user ? before.by_user : before.by_trial))
-    commit(record::WorkersAsked{trial, workers, by_user}, out);
+    commit(record::WorkersRequested{trial, workers, by_user}, out);
 }
 
 // Called before the report is recorded, so that readers of the report know its attributes. Only changes are recorded.
