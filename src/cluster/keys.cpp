@@ -66,13 +66,13 @@ Keys provider_keys(std::string_view type) {
   Keys keys{
       required(key("type", shape::word({std::string(type)}), "hosts that exist, EC2, pods, or a program of your own")),
       key("use_internal_ips", shape::boolean(), "reach machines by their private addresses", "false"),
-      key("cache_stopped_nodes", shape::boolean(), "stop machines in place of terminating them, and start them again",
+      key("cache_stopped_nodes", shape::boolean(), "stop machines instead of terminating them, and start them again",
           "false"),
       key("timeout", shape::duration(), "that one call of the provider may take", "5m"),
       key("start_timeout", shape::duration(), "until a machine must be reachable", "10m")};
   if (type != "kubernetes")
     keys.push_back(key("host_keys", shape::word({"strict", "accept-new"}),
-                       "whether the first key that a machine shows is believed; not of `kubernetes`"));
+                       "whether the first host key of a machine is trusted; not of `kubernetes`"));
   ignore_keys(keys, {"disable_node_updaters", "disable_launch_config_check", "foreground_node_launch", "module",
                      "coordinator_address", "use_internal_ip"});
   if (type == "local") {
@@ -90,10 +90,9 @@ Keys provider_keys(std::string_view type) {
   } else if (type == "kubernetes") {
     keys.push_back(key("namespace", word(), "`kubernetes`: where pods are made"));
     keys.push_back(key("kubeconfig", word(), "`kubernetes`"));
-    keys.push_back(key("context", word(), "`kubernetes`: of the kubeconfig"));
-    keys.push_back(
-        key("service_account", word(),
-            "`kubernetes`: of the head's pod, by whose rights sweeps that are submitted reach the other pods"));
+    keys.push_back(key("context", word(), "`kubernetes`: the context of the kubeconfig"));
+    keys.push_back(key("service_account", word(),
+                       "`kubernetes`: of the head's pod, used by submitted sweeps to reach the other pods"));
     ignore_keys(keys, {"services", "autoscaler_service_account", "autoscaler_role", "autoscaler_role_binding"});
   }
   return keys;
@@ -120,7 +119,7 @@ const Keys& cluster_keys() {
         key("head_node", settings, "Ray's old form: what the provider is given for the head", "{}"),
         key("worker_nodes", settings, "… and for workers", "{}"),
         key("upscaling_speed", shape::or_empty(price()),
-            "how many machines may be on their way at once, as a part of those that are there (5 at least)", "1"),
+            "how many machines may be launched at once, as a fraction of those that exist (5 at least)", "1"),
         key("idle_timeout_minutes", shape::or_empty(price()), "after which a machine without work ends", "5"),
         key("initialization_commands", words(), "run on every machine before files are copied, once for each content"),
         key("setup_commands", words(), "run on every machine, once for each content"),

@@ -19,11 +19,12 @@ struct CheckpointPolicy {
   bool at_end = true;
 
   static void describe(auto& self, auto&& option) {
-    option("every", self.every, at_least(0), "save after so many steps (C++ programs); 0: never by itself");
-    option("keep", self.keep, at_least(0), "the newest ones kept of each trial; with `keep_best` also 0: all");
-    option("keep_best", self.keep_best, at_least(0), "besides, so many of each trial with the best values");
+    option("every", self.every, at_least(0), "save after this many steps (C++ programs); 0: not by steps");
+    option("keep", self.keep, at_least(0),
+           "how many of the newest are kept of each trial; with `keep_best` 0 as well: all");
+    option("keep_best", self.keep_best, at_least(0), "in addition, this many of each trial with the best values");
     option("max_bytes", self.max_bytes, at_least(0).in(Bounds::Unit::bytes).without_default(),
-           "of the whole experiment's checkpoints");
+           "limit for all checkpoints of the experiment together");
     option("at_end", self.at_end, "with `every`: save as well when a trial is ended by the schedule or a condition");
   }
 

@@ -101,12 +101,14 @@ struct KubernetesOptions {
     option("reuse", self.reuse,
            "whether a pod serves one trial after another; `false`: one attempt of one trial, and one at once whatever "
            "room it has");
-    option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
-    option("group_patience", self.group_patience, between(1, 86400).in(Unit::seconds),
-           "of a trial with several workers: so long some of its pods are held while the others find no room; then all "
-           "are given back for a while");
+    option("idle", self.idle, at_least(0).in(Unit::seconds),
+           "how long a worker may be without a trial until it is ended");
+    option(
+        "group_patience", self.group_patience, between(1, 86400).in(Unit::seconds),
+        "of a trial with several workers: how long some of its pods are held while the others find no room; then all "
+        "are given back for a while");
     option("silence", self.silence, between(1, 3600).in(Unit::seconds),
-           "a worker that gives no sign of life for so long is lost");
+           "a worker without a heartbeat for this long is lost");
   }
   /// Checks what a single option's bounds cannot.
   void check() const {

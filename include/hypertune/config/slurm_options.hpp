@@ -60,9 +60,10 @@ struct SlurmOptions {
            "also then");
     option("notice", self.notice, between(1, 65535).in(Unit::seconds),
            "`srun --signal`: how long before its time is over a worker begins to save");
-    option("idle", self.idle, at_least(0).in(Unit::seconds), "a worker without a trial is ended after so long");
+    option("idle", self.idle, at_least(0).in(Unit::seconds),
+           "how long a worker may be without a trial until it is ended");
     option("silence", self.silence, between(1, 3600).in(Unit::seconds),
-           "a worker that gives no sign of life for so long is lost");
+           "a worker without a heartbeat for this long is lost");
     option("workdir", self.workdir,
            "`srun --chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
     option("args", self.args, "further arguments of `srun`, such as `--constraint=a100`");

@@ -80,8 +80,8 @@ inline const Keys& parameter_keys() {
           "4]}}`"),
       key("prior", shape::either({shape::scalar(), shape::filled(shape::entries(shape::scalar()))}),
           "what you believe to be good: a value, `{value: 1e-3, spread: 0.1}`, or of a choice `{adam: 0.8}`"),
-      key("quantum", shape::number(above(0)), "steps in which a number goes"),
-      key("bounds", shape::list(shape::number()), "where a normal distribution is cut off")};
+      key("quantum", shape::number(above(0)), "the step between values of a number"),
+      key("bounds", shape::list(shape::number()), "the bounds at which a normal distribution is truncated")};
   return keys;
 }
 

@@ -47,7 +47,7 @@ struct SshSpec {
     option("connect_timeout", self.connect_timeout, at_least(1).in(Unit::seconds),
            "how long a host may take to answer a login");
     option("silence", self.silence, between(1, 3600).in(Unit::seconds).without_default(),
-           "a host counts as lost after so long without a sign of life");
+           "how long without a heartbeat until a host counts as lost");
     option("workdir", self.workdir, "where trials run");
     option("cache", self.cache, "where programs and files are kept by their content");
     option("notice_command", self.notice_command,

@@ -47,7 +47,7 @@ struct CheckpointTransfer {
   std::optional<SharedCheckpoints> shared = {};
 
   static void describe(auto& self, auto&& option) {
-    option("by_content", self.by_content, "of a checkpoint only what differs from the last one moves");
+    option("by_content", self.by_content, "copies only the parts of a checkpoint that differ from the last one");
     option("direct", self.direct, "hosts fetch checkpoints from one another (TLS, a token new in each run)");
     option("network", self.network, "with `direct`: `10.1.0.0/16`, the addresses used between hosts");
     option("rate_limit", self.rate_limit, at_least(0).in(Bounds::Unit::bytes),

@@ -115,7 +115,7 @@ struct Asha {
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in this many trials passes each rung");
     option("brackets", self.brackets, at_least(1), "ladders with a later and later first rung");
     option("promotion", self.promotion, "trials pause at rungs, the best are resumed; else the bad ones stop");
   }

@@ -36,7 +36,7 @@ struct HyperSched {
   static void describe(auto& self, auto&& option) {
     option("deadline", self.deadline, above(0).in(Bounds::Unit::seconds), "when the best model is wanted");
     option("grace_period", self.grace_period, at_least(1), "steps of the first rung");
-    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in this many trials passes each rung");
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 

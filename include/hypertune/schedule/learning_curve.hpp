@@ -61,8 +61,8 @@ struct LearningCurve {
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("points", self.points, at_least(4), "reports without which nothing is said");
-    option("chance", self.chance, above(0).below(0.5), "of becoming the best, below which a trial ends");
+    option("points", self.points, at_least(4), "reports needed before a trial may be stopped");
+    option("chance", self.chance, above(0).below(0.5), "the probability of becoming the best below which a trial ends");
   }
 
   struct Trial {

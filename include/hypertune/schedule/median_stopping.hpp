@@ -26,7 +26,7 @@ struct MedianStopping {
 
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
-    option("min_trials", self.min_trials, at_least(1), "others that there must be at a step");
+    option("min_trials", self.min_trials, at_least(1), "how many other trials must have reached a step");
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 

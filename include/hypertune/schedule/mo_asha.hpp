@@ -47,7 +47,7 @@ struct MoAsha {
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in this many trials passes each rung");
     option("history", self.history, at_least(2), "the latest trials that a new one is compared with at a rung");
   }
   void check() const;

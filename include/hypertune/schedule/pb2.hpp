@@ -42,7 +42,8 @@ struct Pb2 {
   static void describe(auto& self, auto&& option) {
     option("perturbation_interval", self.perturbation_interval, at_least(1), "steps from one comparison to the next");
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("quantile_fraction", self.quantile_fraction, above(0).at_most(0.5), "what counts as good, and as bad");
+    option("quantile_fraction", self.quantile_fraction, above(0).at_most(0.5),
+           "the fraction of the trials that counts as good, and as bad");
     option("width", self.width, at_least(0), "of the confidence bound, in standard deviations");
     option("history", self.history, at_least(4), "intervals that the model learns from");
     option("population_size", self.population_size, at_least(0), "trials that train at a time; 0: all samples");

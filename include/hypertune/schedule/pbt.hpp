@@ -58,10 +58,11 @@ struct Pbt {
   static void describe(auto& self, auto&& option) {
     option("perturbation_interval", self.perturbation_interval, at_least(1), "steps from one comparison to the next");
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("quantile_fraction", self.quantile_fraction, above(0).at_most(0.5), "what counts as good, and as bad");
+    option("quantile_fraction", self.quantile_fraction, above(0).at_most(0.5),
+           "the fraction of the trials that counts as good, and as bad");
     option("resample_probability", self.resample_probability, between(0, 1), "that a value is drawn anew");
     option("perturbation_factor", self.perturbation_factor, above(1).below(2),
-           "values are multiplied by this, or by 2 less this");
+           "values are multiplied by this, or by 2 minus this");
     option("exploit", self.exploit, {"truncation", "t_test"}, "the worst part exploit the best, or by a test of two");
     option("window", self.window, at_least(2), "reports that the t-test looks at");
     option("burn_in_period", self.burn_in_period, at_least(0), "steps before a trial's first exploitation");

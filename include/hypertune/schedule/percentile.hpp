@@ -24,7 +24,7 @@ struct Percentile {
   static void describe(auto& self, auto&& option) {
     option("percentile", self.percentile, above(0).below(100), "percent of the trials that may go on");
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
-    option("min_trials", self.min_trials, at_least(1), "others that there must be at a step");
+    option("min_trials", self.min_trials, at_least(1), "how many other trials must have reached a step");
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 

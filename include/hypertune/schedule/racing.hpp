@@ -65,7 +65,8 @@ struct Race {
     option("instances", self.instances, at_least(0), "steps after which a trial is complete; 0: no limit");
     option("grace_period", self.grace_period, at_least(2), "instances before the first test");
     option("alpha", self.alpha, above(0).below(1), "risk of dropping a trial that is as good as the best");
-    option("test", self.test, {"t", "wilcoxon", "friedman"}, "by values, by ranks of two, by ranks of all");
+    option("test", self.test, {"t", "wilcoxon", "friedman"},
+           "`t`: by values; `wilcoxon`: by pairwise ranks; `friedman`: by ranks of all");
     option("reports", self.reports, {"running_mean", "value"}, "the mean so far, or the value of this instance");
   }
 

@@ -33,7 +33,7 @@ struct SuccessiveHalving {
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps of the first round");
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in this many trials passes each rung");
     option("trials", self.trials, at_least(0), "of a round; 0: all samples");
   }
   void check() const;

@@ -33,7 +33,7 @@ struct Dehb {
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");
-    option("reduction_factor", self.reduction_factor, at_least(2), "one in so many goes past a rung");
+    option("reduction_factor", self.reduction_factor, at_least(2), "one in this many trials passes each rung");
     option("mutation_factor", self.mutation_factor, above(0).at_most(2), "of differences");
     option("crossover_probability", self.crossover_probability, between(0, 1),
            "of a parameter to come from the mutant");

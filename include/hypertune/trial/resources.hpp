@@ -38,8 +38,8 @@ struct Resources {
     option("cpus", self.cpus, between(0, 1e9).without_default(), "cores; whole ones are the trial's own");
     option("gpus", self.gpus, between(0, 1e9), "a whole number, or a part of one GPU below 1");
     option("memory", self.memory, at_least(0).in(Bounds::Unit::bytes).without_default(),
-           "more than that ends the trial (by the kernel, where it lets us; else by looking)");
-    option("custom", self.custom, "whatever hosts have a number of: `{licence: 1}`");
+           "more than that ends the trial (enforced by the kernel where that is permitted, else by polling)");
+    option("custom", self.custom, "countable resources of hosts: `{licence: 1}`");
   }
   friend bool operator==(const Resources&, const Resources&) = default;
 };

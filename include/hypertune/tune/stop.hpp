@@ -54,8 +54,8 @@ struct Plateau {
 
   static void describe(auto& self, auto&& option) {
     option("tolerance", self.tolerance, Bounds{}, "the standard deviation up to which values count as equal");
-    option("last", self.last, Bounds{}, "how many of the best trials are looked at");
-    option("patience", self.patience, Bounds{}, "for so many further trials");
+    option("last", self.last, Bounds{}, "how many of the best trials are compared");
+    option("patience", self.patience, Bounds{}, "the number of further trials for which it must hold");
     option("metric", self.metric, "which one");
   }
 };
@@ -69,7 +69,7 @@ struct ExpectedGain {
 
   static void describe(auto& self, auto&& option) {
     option("threshold", self.threshold, Bounds{}, "in units of the metric, for each trial");
-    option("last", self.last, Bounds{}, "trials that it is estimated from; nothing is said before so many have ended");
+    option("last", self.last, Bounds{}, "trials that it is estimated from; not evaluated before this many have ended");
     option("metric", self.metric, "which one");
   }
 };

@@ -55,9 +55,10 @@ struct SearcherWrapping {
 
   static void describe(auto& self, auto&& option) {
     option("repeat", self.repeat, hypertune::at_least(1),
-           "each configuration is tried so often; the searcher learns the mean. `samples` counts the trials");
-    option("max_concurrent", self.max_concurrent, hypertune::at_least(1),
-           "at most so many trials without a result at a time: each suggestion knows more, fewer run at once");
+           "how often each configuration is tried; the searcher learns the mean. `samples` counts the trials");
+    option(
+        "max_concurrent", self.max_concurrent, hypertune::at_least(1),
+        "the most trials without a result at a time: fewer run at once, so each suggestion is based on more results");
     option("warm_start", self.warm_start,
            "folders of earlier experiments, from which the searcher learns first; they are no part of this one. They "
            "are read again at each resumption");

@@ -31,12 +31,13 @@ HYPERTUNE_YAML_INLINE const Keys& host_keys() {
 HYPERTUNE_YAML_INLINE const Keys& host_source_keys() {
   static const Keys keys{key("file", shape::text(), "a host a line"),
                          key("command", shape::texts(), "a program that prints such lines"),
-                         key("interval", shape::duration(at_least(0.1)), "between two looks", "10s")};
+                         key("interval", shape::duration(at_least(0.1)), "how often the list is read", "10s")};
   return keys;
 }
 HYPERTUNE_YAML_INLINE const Keys& file_mount_keys() {
-  static const Keys keys{required(key("from", shape::text(), "a file or folder of this machine")),
-                         key("exclude", shape::texts(), "what stays here, as in a .gitignore: `[\"*.tmp\", .git]`")};
+  static const Keys keys{
+      required(key("from", shape::text(), "a file or folder of this machine")),
+      key("exclude", shape::texts(), "files that are not copied, as in a .gitignore: `[\"*.tmp\", .git]`")};
   return keys;
 }
 inline Shape file_mounts_shape() {
@@ -68,7 +69,7 @@ HYPERTUNE_YAML_INLINE const Keys& local_keys() {
       joined(Keys{executor_type({"local", "ssh", "slurm", "kubernetes"},
                                 "this machine, others over ssh, jobs of Slurm, or pods"),
                   key("workers", shape::word({"processes", "threads"}),
-                      "whether each trial is looked after by a process of its own or by a thread", "processes")},
+                      "whether each trial is served by a process of its own or by a thread", "processes")},
              room_keys("that trials may take of it", "what `resources.custom` is taken from"));
   return keys;
 }
@@ -89,7 +90,7 @@ HYPERTUNE_YAML_INLINE const Keys& ssh_keys() {
     return joined(Keys{executor_type({"ssh"}, "other machines over ssh"),
                        key("hosts", shape::either({shape::word({"slurm"}), shape::filled(shape::list(host)), source}),
                            "where trials run")},
-                  own, Keys{key("transfer", shape::map(transfer_keys()), "how checkpoints travel")},
+                  own, Keys{key("transfer", shape::map(transfer_keys()), "how checkpoints are copied")},
                   room_keys("that trials may take of each host", "the same"));
   }();
   return keys;
@@ -101,7 +102,8 @@ HYPERTUNE_YAML_INLINE const Keys& slurm_keys() {
         Keys{executor_type({"slurm"}, "workers that are jobs of Slurm, or steps in an allocation"),
              key("workers", worker_count_shape(), "as many as the queue of trials asks for, within these", "1..8")},
         options_of(SlurmOptions{}),
-        Keys{key("transfer", shape::map(transfer_keys()), "how checkpoints travel. `direct` needs `network` here")});
+        Keys{
+            key("transfer", shape::map(transfer_keys()), "how checkpoints are copied. `direct` needs `network` here")});
     for (auto& one : all)  // also accepts Slurm's notation
       if (one.name == "time") one.shape = shape::text("^([0-9]+-)?[0-9]+(:[0-9]+){0,2}$|^([0-9.]+ *(d|h|m|s|ms)? *)+$");
     return all;
@@ -122,9 +124,9 @@ HYPERTUNE_YAML_INLINE const Keys& kubernetes_keys() {
       options_of(KubernetesOptions{}),
       Keys{key("node_selector", shape::entries(shape::scalar()), "labels that nodes must have"),
            key("file_mounts", file_mounts_shape(), "files that trials need: `{train.py: train.py}`, or with more"),
-           key("transfer", shape::map(transfer_keys()), "how checkpoints travel"),
+           key("transfer", shape::map(transfer_keys()), "how checkpoints are copied"),
            key("pod", shape::map(pod_keys()),
-               "a pod in Kubernetes' own words (`metadata`, `spec`), into which all this is put")});
+               "a pod manifest (`metadata`, `spec`) into which the other keys are merged")});
   return keys;
 }
 

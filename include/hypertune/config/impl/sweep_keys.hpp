@@ -34,9 +34,10 @@ HYPERTUNE_YAML_INLINE Keys resources_keys() { return options_of(Resources()); }
 HYPERTUNE_YAML_INLINE const Keys& workers_keys() {
   static const Keys keys = joined(
       options_of(Workers{}),
-      Keys{key("plan", shape::entries(shape::whole(at_least(1))),
-               "from so many steps on so many workers, within `min` and `max` and as far as there is room: `{0: 2, 30: "
-               "4, 60: 8}`")});
+      Keys{key(
+          "plan", shape::entries(shape::whole(at_least(1))),
+          "the number of workers, by the steps done, within `min` and `max` and as far as there is room: `{0: 2, 30: "
+          "4, 60: 8}`")});
   return keys;
 }
 
@@ -57,15 +58,14 @@ HYPERTUNE_YAML_INLINE Keys expected_gain_keys() { return options_of(ExpectedGain
 HYPERTUNE_YAML_INLINE const Keys& stop_keys() {
   static const Keys keys{
       key("steps", shape::whole(at_least(1)),
-          "every trial is to train no longer than that (a schedule's `max_steps` makes it *completed*, this "
+          "no trial trains longer than this (a schedule's `max_steps` makes it *completed*, this "
           "*stopped*)"),
       key("training_iteration", shape::whole(at_least(1)), "the same, by Ray's name"),
-      key("time", shape::duration(),
-          "you have so much time; what earlier sessions took counts, the time between them does not"),
-      key("total_steps", shape::whole(at_least(1)), "you have so much compute: steps of all trials together"),
-      key("failed_trials", shape::whole(at_least(1)), "so many failures mean that something is broken"),
+      key("time", shape::duration(), "a limit on time; earlier sessions count, the time between them does not"),
+      key("total_steps", shape::whole(at_least(1)), "a limit on the steps of all trials together"),
+      key("failed_trials", shape::whole(at_least(1)), "after this many failed trials something is taken to be broken"),
       key("plateau", shape::map(plateau_keys()), "the best trials hardly differ any more"),
-      key("expected_gain", shape::map(expected_gain_keys()), "another trial is not worth it")};
+      key("expected_gain", shape::map(expected_gain_keys()), "another trial is not expected to pay")};
   return keys;
 }
 HYPERTUNE_YAML_INLINE const Keys& constraint_keys() {
@@ -92,7 +92,7 @@ HYPERTUNE_YAML_INLINE const Keys& failures_keys() {
           "another one first",
           "0"),
       key("max_trials", shape::whole(at_least(0)),
-          "the experiment ends when more trials than that have failed; the command exits with 1"),
+          "the experiment ends when more trials than this have failed; the command exits with 1"),
       key("log", shape::list(shape::map(log_rule_keys())), "rules on lines of the trainer's output")};
   return keys;
 }
@@ -136,7 +136,7 @@ HYPERTUNE_YAML_INLINE const Keys& mlflow_keys() {
       required(key("type", shape::word({"mlflow"}), "`mlflow`")),
       required(key("uri", shape::text(), "of the server: `http://localhost:5000`, `https://…`")),
       key("experiment", shape::text(), "MLflow's experiment; made where there is none"),
-      key("patience", shape::duration(), "how long the end of the run waits for what is not sent yet", "10s")};
+      key("patience", shape::duration(), "how long the end of the run waits for data that is not sent yet", "10s")};
   return keys;
 }
 
@@ -150,7 +150,7 @@ HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
       key("name", shape::text("^(?!\\.{1,2}$)[^/]+$"), "of the experiment, and of its folder below `runs/`"),
       required(key("space", {.kind = Shape::Kind::space}, "what may vary")),
       key("metric", shape::text(), "the metric that is tuned, as the trainer reports it"),
-      key("mode", mode_shape(), "which way it is better (`minimize` and `maximize` are taken, too)"),
+      key("mode", mode_shape(), "whether smaller or larger values are better (also `minimize`, `maximize`)"),
       key("objectives", shape::filled(shape::entries(mode_shape())),
           "several metrics in place of `metric` and `mode`: `{loss: min, size: min}`"),
       key("samples", shape::whole(at_least(1)),
@@ -172,29 +172,28 @@ HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
           "bounds on metrics that a good result keeps: stopping.md"),
       key("checkpoint", shape::map(checkpoint_keys()), "when checkpoints are asked for, and how many are kept",
           "{every: 0, keep: 2}"),
-      key("failures", shape::map(failures_keys()), "what becomes of trials that fail", "{max: 0}"),
+      key("failures", shape::map(failures_keys()), "how failed trials are handled", "{max: 0}"),
       key("hang_limit", shape::duration(),
-          "a trial that prints nothing for so long counts as hung, and as failed; in a study, one that is out and that "
-          "nobody speaks of"),
+          "a trial that prints nothing for this long has failed, as hung; in a study, a trial that is out and that no "
+          "request names"),
       key("log_limit", shape::size(at_least(least_log_limit).or_zero()),
           "of each trial's log: its beginning and its end are kept, with a line that says how much is left out; 0: all",
           "16MiB"),
       key("loggers", shape::either({logger, shape::list(logger)}),
-          "what else is written while it runs: `[tensorboard, jsonl]` (`csv` is always; of a study, if named), and "
-          "who hears of it"),
+          "further files written while it runs: `[tensorboard, jsonl]` (`csv` is always; of a study, if named), and "
+          "the trackers that are informed"),
       key("attributes", shape::entries(shape::scalar()),
-          "what is noted of the experiment: `{dataset: v3, note: with the old labels}`. Texts, numbers, true and "
-          "false; "
-          "shown by `status`, exported, and nothing is decided by them"),
+          "notes on the experiment: `{dataset: v3, note: with the old labels}`. Texts, numbers, true and "
+          "false; shown by `status`, exported; no decision depends on them"),
       key("interrupt_grace", shape::duration(), "time that each trial has to report after a first Ctrl-C", "10s"),
       key("executor", executor_shape(), "where trials run", "local"),
       key("ordered", shape::boolean(),
           "decisions are made in the order of steps and trials: the same every time, a little slower", "false"),
       key("ordered_patience", shape::duration(),
-          "… and where a lost host leaves its trials no room elsewhere, they wait for it, at most so long", "600s"),
+          "… and how long trials of a lost host wait for it if there is no room elsewhere", "600s"),
       key("start_with", shape::list(shape::entries(shape::scalar())),
-          "configurations to try first: `[{lr: 0.1, power: 2}]`. They count as samples; where there are more of them, "
-          "there are so many samples"),
+          "configurations to try first: `[{lr: 0.1, power: 2}]`. They count as samples; if there are more of them "
+          "than `samples`, their number counts"),
       key("known", shape::list(shape::map(known_keys())), "configurations whose results are known"),
       key("output", shape::text(),
           "the experiment's folder. By default, where there is one already, `runs/<name>-2`, …")};
