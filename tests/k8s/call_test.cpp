@@ -32,7 +32,7 @@ TEST_CASE("calls share connections, as many as are allowed, and name who asks") 
   access.token = "abc";
   Client client(access, {.connections = 3, .user_agent = "test/1"});
   Client copy = client;
-  const Answer answer = copy.call(
+  const k8s::Answer answer = copy.call(
       {.method = Method::patch, .path = "/x", .query = {{"a", "b c"}}, .body = "{}", .type = Body::merge_patch});
   CHECK(answer.status == 200);
   CHECK(answer.body == R"({"ok": true})");
@@ -95,7 +95,7 @@ TEST_CASE("a POST whose answer is lost is repeated only where its name says whos
   }
   SECTION("with a name") {
     request.named = true;
-    const Answer answer = client.call(request);
+    const k8s::Answer answer = client.call(request);
     CHECK(answer.existed);
     CHECK(answer.status == 409);
     CHECK(calls == 2);

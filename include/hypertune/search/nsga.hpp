@@ -11,11 +11,13 @@ namespace detail {
 class NsgaState;
 
 void describe_nsga(auto& self, auto& option, const char* population_size) {
-  option("population_size", self.population_size, at_least(4).or_zero(), population_size);
-  option("crossover_probability", self.crossover_probability, between(0, 1), "that a child has two parents");
-  option("mutation_probability", self.mutation_probability, between(0, 1), "of each parameter; 0: one in their number");
-  option("crossover_eta", self.crossover_eta, at_least(0), "the larger, the closer children are to a parent");
-  option("mutation_eta", self.mutation_eta, at_least(0), "the larger, the smaller the changes");
+  option("population_size", self.population_size, hypertune::at_least(4).or_zero(), population_size);
+  option("crossover_probability", self.crossover_probability, hypertune::between(0, 1), "that a child has two parents");
+  option("mutation_probability", self.mutation_probability, hypertune::between(0, 1),
+         "of each parameter; 0: one in their number");
+  option("crossover_eta", self.crossover_eta, hypertune::at_least(0),
+         "the larger, the closer children are to a parent");
+  option("mutation_eta", self.mutation_eta, hypertune::at_least(0), "the larger, the smaller the changes");
 }
 
 }  // namespace detail
