@@ -33,6 +33,7 @@ ncclUniqueId id_of(std::string_view text) {
   const auto bytes = from_hex(text);
   if (!bytes || bytes->size() != sizeof id.internal)
     throw GroupError(GroupError::Kind::failed, "NCCL: what stands at the rendezvous is no unique id");
+  std::copy(bytes->begin(), bytes->end(), id.internal);
   return id;
 }
 

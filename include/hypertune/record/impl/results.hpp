@@ -252,7 +252,6 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDr
     auto former = *trial.former;
     std::erase_if(former.saved, [&](const auto& each) { return each.checkpoint == event.checkpoint.name; });
     trial.former = std::make_shared<const detail::FormerLines>(std::move(former));
-    trial.configuration.clear();
   }
   trial.keep(kept);
 }
