@@ -15,7 +15,7 @@ class Faults(Case):
         self.assertIsNone(process.poll(), process.communicate() if process.poll() is not None else "")
         return process
 
-    def finish(self, total=6):
+    def finish_sweep(self, total=6):
         self.environment.update(PAUSE="0")
         self.run_command("run", "sweep.yaml", "--resume")
         results = self.results()
@@ -35,7 +35,7 @@ class Faults(Case):
         self.assertEqual(process.returncode, 130, err)
         self.assertIn("--resume", err)
         self.assert_nothing_left()
-        self.finish()
+        self.finish_sweep()
         self.assert_no_step_redone_but_in_flight(4)
 
     def test_ctrl_c_reaches_the_whole_process_group(self):
@@ -43,7 +43,7 @@ class Faults(Case):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=30)
         self.assertEqual(process.returncode, 130)
-        self.finish()
+        self.finish_sweep()
 
     def test_kill_9_of_the_driver(self):
         for _ in range(3):
@@ -56,7 +56,7 @@ class Faults(Case):
             process.kill()
             process.communicate()
             self.assert_nothing_left()
-        self.finish()
+        self.finish_sweep()
         self.assert_no_step_redone_but_in_flight(3 * 4)
 
     def test_a_resume_right_after_a_kill_9_finds_the_folder_free(self):
@@ -119,7 +119,7 @@ class Faults(Case):
         self.assertIn(str(process.pid), err)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
-        self.finish()
+        self.finish_sweep()
 
     def test_a_folder_that_is_moved_away_is_said_at_once_and_goes_on_there(self):
         process = self.go()
@@ -141,7 +141,7 @@ class Faults(Case):
         _, err = process.communicate(timeout=30)
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("was removed while it ran: all that was recorded was written to", err)
-        self.finish()
+        self.finish_sweep()
 
     def test_a_folder_that_is_removed_is_said_at_once(self):
         process = self.go()

@@ -120,7 +120,7 @@ class Schema(Case):
         self.assertEqual(sweep["mode"]["enum"][:2], ["min", "max"])
         asha = [rule["then"] for rule in sweep["schedule"]["anyOf"][1]["allOf"] if rule["if"]["properties"]["type"]["const"] == "asha"][0]
         self.assertEqual(asha["properties"]["max_steps"]["default"], 81)
-        self.assertIn("one in so many", asha["properties"]["reduction_factor"]["description"])
+        self.assertIn("one in this many", asha["properties"]["reduction_factor"]["description"])
         self.assertFalse(asha["additionalProperties"])
 
 
