@@ -59,8 +59,6 @@ class Server {
   ~Server();
 
   std::uint16_t port() const { return loop_.port(); }
-  /// Sets the host names that requests may use. To be called before start().
-  void set_names(ServerNames names) { names_ = std::move(names); }
   void start();
   void stop();
   /// Reports that an experiment has changed, or with "" that some were added or removed. May be called from any thread.
