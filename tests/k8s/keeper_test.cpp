@@ -126,12 +126,27 @@ TEST_CASE("a second SIGTERM ends agents by force") {
     auto agent = held.exec("stubborn", false);
     REQUIRE(is_up(agent));
     held.signal(SIGTERM);
-    CHECK_FALSE(held.pod().ended(1.5));
+    REQUIRE_FALSE(held.pod().ended(1.5));
     held.signal(SIGTERM);
     REQUIRE(held.pod().ended());
     CHECK(held.pod().exit_code() == 0);
     CHECK(agent.wait() == SIGKILL);
   }
+}
+
+TEST_CASE("a SIGTERM that comes as the folder of the agents is made is not lost") {
+  // A mkdir that signals the shell as soon as the folder exists.
+  const TemporaryDirectory folder;
+  std::filesystem::create_directory(folder.path() / "bin");
+  const auto mkdir = folder.path() / "bin" / "mkdir";
+  std::ofstream{mkdir} << "#!/bin/sh\nPATH=/usr/bin:/bin mkdir \"$@\" && kill -TERM $PPID\n";
+  std::filesystem::permissions(mkdir, std::filesystem::perms::owner_all);
+  Pod pod({"env", "PATH=" + (folder.path() / "bin").string() + ":/usr/bin:/bin", "sh", "-c",
+           std::string(k8s::hold_script()), "hypertune-pod", (folder.path() / "agents").string(), "100"});
+  pod.start();
+  REQUIRE(pod.ended());
+  CHECK(std::filesystem::is_directory(folder.path() / "agents"));
+  CHECK(pod.exit_code() == 0);
 }
 
 TEST_CASE("a pod that nobody comes to ends; an agent, or who says so, holds it") {

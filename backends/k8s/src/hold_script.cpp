@@ -5,11 +5,12 @@ namespace hypertune::inline v0::k8s {
 
 // POSIX sh; tested with dash and busybox. As the first process it reaps orphans whenever it waits. A mark's file name
 // has the pid and the start time of its process (process/process_marks.hpp), so that a reused pid gets no signal.
+// The trap is set before the folder exists: whoever sees the folder may send the signal.
 std::string_view hold_script() {
   return R"sh(folder=$1 limit=$2 asked=0 told=0 idle=0
+trap 'asked=$((asked + 1))' TERM INT
 umask 077
 mkdir -p "$folder" || exit 1
-trap 'asked=$((asked + 1))' TERM INT
 started() { # of process $1, in $start
   start=
   { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
