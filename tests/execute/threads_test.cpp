@@ -59,6 +59,25 @@ Training wait_for_the_other() {
   co_return;
 }
 
+constexpr int trials = 4, steps = 10;
+std::atomic<int> strange{0}, gone{0};  // steps, and ends, in another thread than the first step; ends
+struct OfThread {
+  std::thread::id thread = std::this_thread::get_id();
+  ~OfThread() {
+    look();
+    ++gone;
+  }
+  void look() const { strange += thread == std::this_thread::get_id() ? 0 : 1; }
+};
+Training look_at_thread() {
+  const OfThread first;
+  for (int step = 0; step < steps; ++step) {
+    first.look();
+    co_yield report("value", 1.0);
+  }
+  first.look();
+}
+
 std::atomic<int> seen[3];
 Training look_at_cores(int trial) {
   seen[trial] = cores_seen();
@@ -90,6 +109,31 @@ TEST_CASE("a trial answered from another one's start does not wait for that one'
     executor.shutdown();
     REQUIRE(met);
   }
+}
+
+TEST_CASE("a trial keeps its thread, whoever answers its reports") {
+  const bool to_the_end = GENERATE(true, false);  // or ended while they wait for answers
+  strange = gone = 0;
+  TemporaryDirectory directory;
+  std::atomic<int> reports{0}, ends{0};
+  ThreadExecutor executor = threads(trials);
+  executor.start({.program = program([](int) { return look_at_thread(); }),
+                  .directory = directory.path(),
+                  .sink = [&](Event event) {
+                    if (std::holds_alternative<Reported>(event)) ++reports;
+                    if (std::holds_alternative<Finished>(event)) ++ends;
+                    executor.notify();
+                  }});
+  for (int trial = 0; trial < trials; ++trial) executor.perform(launch_of(trial));
+  // All wait for their answers, which come in other orders than the reports.
+  for (int step = 1; step <= (to_the_end ? steps : steps / 2); ++step) {
+    wait_until(executor, [&] { return reports == trials * step; });
+    for (int i = 0; i < trials; ++i) executor.perform(Continue{(i + step) % trials, 0, false});
+  }
+  if (to_the_end) wait_until(executor, [&] { return ends == trials; });
+  executor.shutdown();
+  CHECK(gone == trials);
+  CHECK(strange == 0);
 }
 
 TEST_CASE("pinned trials run on their slot's cores, and leave nothing of it to the next on their thread") {

@@ -24,13 +24,15 @@ struct ThreadOptions {
   bool pin = false;                           ///< bind each trial's thread to the cores of its slot
   /// Maximum number of paused trials that stay in memory; further ones are ended if a checkpoint can restore them.
   std::size_t max_parked = std::numeric_limits<std::size_t>::max();
-  /// Called on a trial's thread before it runs there (cudaSetDevice …).
+  /// Called on a trial's thread before it runs there, after a pause as well (cudaSetDevice …).
   std::function<void(const Slot&)> bind_slot = {};
 };
 
-/// Runs each trial on a thread of its own while it holds a slot. A report is usually answered within the sink's call,
-/// and the same thread goes on with the next step; a thread whose trial has ended takes the next launch the same way. A
-/// paused trial is a suspended coroutine (or an idle object): it uses memory but no thread. Threads cannot be killed: a
+/// Runs each trial on a thread of its own while it holds a slot: what the trial sets for its thread (cudaSetDevice, a
+/// thread_local) holds until it ends or is paused. A report is usually answered within the sink's call, and the thread
+/// goes on with the next step; a thread whose trial has ended takes the next launch the same way. A paused trial is a
+/// suspended coroutine (or an idle object): it uses memory but no thread, and goes on with another one. At most 4,096
+/// trials have threads; further ones wait until one of these ends or is paused. Threads cannot be killed: a
 /// step that never returns blocks shutdown() (processes do not have this limit). A step that exceeds the hang limit
 /// fails if it obeys Context::stop_requested(), as external commands do.
 class ThreadExecutor {

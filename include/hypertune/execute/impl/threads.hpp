@@ -37,12 +37,15 @@ namespace hypertune::inline v0 {
 
 class ThreadExecutor::State {
   struct Run {
-    enum class Place : std::uint8_t { ready, driven, resting };
+    enum class Place : std::uint8_t { ready, driven, resting, over };
     explicit Run(Launch l) : launch(std::move(l)) {}
     int member() const { return key_of(launch).second; }
+    bool keeps_thread() const { return place == Place::ready || (place == Place::resting && !machine.parked()); }
     Launch launch;
     AttemptMachine machine;
     Place place = Place::ready;
+    bool has_thread = false;            // a worker thread runs nothing else until this run has ended or is parked
+    std::condition_variable resumed;    // wakes that thread
     std::optional<AttemptRun> attempt;  // set under the lock; otherwise used by the thread that drives the run
     Seconds heard = 0;                  // last sign of life of a step, if there is a hang limit
     std::uint64_t beats = 0;
@@ -172,7 +175,10 @@ class ThreadExecutor::State {
         const bool driven = run->second->place == Run::Place::driven;
         if (driven && run->second->attempt) run->second->attempt->context().request_stop();
         if (run->second->group) groups.push_back(run->second->group);
-        if (!driven) dead_runs_.push_back(run->second);
+        if (run->second->has_thread)
+          run->second->resumed.notify_one();  // that thread destroys it
+        else
+          dead_runs_.push_back(run->second);
         run = driven ? std::next(run) : runs_.erase(run);
       }
       while (threads_.size() < std::min(dead_runs_.size(), max_reapers)) threads_.emplace_back([this] { work(); });
@@ -208,6 +214,7 @@ class ThreadExecutor::State {
   }
   void make_ready(RunPtr run) {
     run->place = Run::Place::ready;
+    if (run->has_thread) return run->resumed.notify_one();
     ready_.push_back(std::move(run));
     // A worker thread within the sink looks for work afterwards; waking another one would only move the trial to it.
     if (!in_sink()) wake_one();
@@ -256,41 +263,59 @@ class ThreadExecutor::State {
     start_.sink(std::move(event));
   }
 
+  // A run keeps its thread from its launch until it has ended or is parked: what a trainer sets for its thread (the
+  // current device of CUDA, a thread_local) holds for all its steps.
   void work() {
     std::unique_lock guard(mutex_);
-    for (;;) {
-      if (!dead_runs_.empty()) {
+    for (RunPtr own;;) {
+      if (closing_ && own) {
+        destroy(std::exchange(own, nullptr), guard);
+      } else if (!own && !dead_runs_.empty()) {
         RunPtr dead = std::move(dead_runs_.back());
         dead_runs_.pop_back();
         if (!dead_runs_.empty()) wake_one();
-        guard.unlock();
-        const RunKey gone = key(*dead);
-        dead->attempt.reset();  // now, even if the thread that parked it still holds a pointer
-        dead.reset();
-        guard.lock();
-        if (const auto died = dying_.find(gone); died != dying_.end()) {
-          dying_.erase(died);
-          const auto next = runs_.find(gone);
-          if (next != runs_.end() && !closing_) make_ready(next->second);
-        }
-        continue;
-      }
-      if (closing_) return;
-      if (ready_.empty()) {
+        destroy(std::move(dead), guard);
+      } else if (closing_) {
+        return;
+      } else if (own) {
+        own->resumed.wait(guard, [&] { return closing_ || own->place == Run::Place::ready; });
+        if (!closing_) drive(own, guard);
+      } else if (!ready_.empty()) {
+        own = std::move(ready_.front());
+        ready_.pop_front();
+        own->has_thread = true;
+        if (!ready_.empty()) wake_one();
+        drive(own, guard);
+      } else {
         ++idle_;
         work_.wait(guard, [this] { return closing_ || !ready_.empty() || !dead_runs_.empty(); });
         --idle_;
-        continue;
       }
-      RunPtr run = std::move(ready_.front());
-      ready_.pop_front();
-      if (!ready_.empty()) wake_one();
-      run->place = Run::Place::driven;
-      guard.unlock();
-      drive(run);
-      run.reset();
-      guard.lock();
     }
+  }
+  // Both release the lock meanwhile.
+  void destroy(RunPtr dead, std::unique_lock<std::mutex>& guard) {
+    guard.unlock();
+    const RunKey gone = key(*dead);
+    dead->attempt.reset();  // now, even if the thread that parked it still holds a pointer
+    dead.reset();
+    guard.lock();
+    if (const auto died = dying_.find(gone); died != dying_.end()) {
+      dying_.erase(died);
+      const auto next = runs_.find(gone);
+      if (next != runs_.end() && !closing_) make_ready(next->second);
+    }
+  }
+  void drive(RunPtr& own, std::unique_lock<std::mutex>& guard) {
+    own->place = Run::Place::driven;
+    guard.unlock();
+    drive(own);
+    guard.lock();
+    if (closing_ || own->keeps_thread()) return;
+    own->has_thread = false;
+    guard.unlock();
+    own.reset();
+    guard.lock();
   }
 
   // Drives a run until it would have to wait: to its end, a pause, or a report whose answer is still to come.
@@ -333,12 +358,12 @@ class ThreadExecutor::State {
       return std::nullopt;
     }
     const auto action = run->machine.next();
+    if (!ready_.empty()) wake_one();  // made ready within the sink; this thread stays with its run
     if (action.what == AttemptMachine::Do::wait) {
       run->place = Run::Place::resting;
       return std::nullopt;
     }
     if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
-    if (!ready_.empty()) wake_one();  // made ready within the sink; this thread is busy now
     return action;
   }
 
@@ -376,11 +401,11 @@ class ThreadExecutor::State {
     reports ? run->machine.reported() : run->machine.ended();
     return true;
   }
-  // To be called under mutex_, while closing. A worker thread will destroy the run without the lock.
+  // To be called under mutex_, while closing, or when the run is over. While closing, its thread will destroy it.
   void retire(const RunPtr& run) {
+    run->place = Run::Place::over;
     const auto found = runs_.find(key(*run));
     if (found != runs_.end() && found->second == run) runs_.erase(found);
-    dead_runs_.push_back(run);
   }
 
   bool asked_to_stop(const RunPtr& run) {
@@ -471,8 +496,7 @@ class ThreadExecutor::State {
     {
       const std::lock_guard guard(mutex_);
       dead.swap(run->attempt);
-      const auto found = runs_.find(key(*run));
-      if (found != runs_.end() && found->second == run) runs_.erase(found);
+      retire(run);
       if (in_order && dead && start_.program->keeps() && !closing_) {
         kept_.keep(std::move(*dead));
         dead.reset();
