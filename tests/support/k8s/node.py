@@ -80,7 +80,10 @@ state = "/run/containerd"
         "cgroupDriver": "cgroupfs", "cgroupsPerQOS": False, "enforceNodeAllocatable": [],
         "failSwapOn": False, "failCgroupV1": False, "localStorageCapacityIsolation": False,
         "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"}, "imageGCHighThresholdPercent": 100,
-        "resolvConf": "", "registerNode": True, "maxPods": 200, "syncFrequency": "10s", "nodeStatusUpdateFrequency": "4s"}))
+        "resolvConf": "", "registerNode": True, "maxPods": 200, "syncFrequency": "10s", "nodeStatusUpdateFrequency": "4s",
+        # With it, kubelet 1.34.2 sometimes crashes as a pod starts: "Missing actuated resource record", then a null
+        # pointer in doPodResizeAction().
+        "featureGates": {"InPlacePodVerticalScaling": False}}))
     for path in ("/var/lib/kubelet", "/var/lib/cni"):
         os.makedirs(path, exist_ok=True)
     cluster.spawn(f"node{number}", "unshare", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc",
