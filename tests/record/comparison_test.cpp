@@ -5,12 +5,16 @@
 #include <hypertune/record/comparison.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/rank_test.hpp>
+#include <hypertune/record/trace_export.hpp>
 
+#include <boost/json.hpp>
 #include <boost/random/normal_distribution.hpp>
 
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace ht = hypertune;
@@ -71,6 +75,18 @@ void write(const std::filesystem::path& directory, const std::string& name, cons
   journal.flush();
 }
 }  // namespace
+
+TEST_CASE("the best so far in a trace meets the constraints") {
+  const support::TemporaryFolder folder;
+  write(folder, "bounded", {{0.5, 0.9}, {0.6, 0.7}, {0.55}}, 1, {{"size", ht::Mode::minimize, 6.5}});
+  std::string text;
+  ht::export_trace(folder, [&](std::string_view piece) { text += piece; });
+  std::vector<double> best;
+  const auto trace = boost::json::parse(text);
+  for (const auto& event : trace.at("traceEvents").as_array())
+    if (event.at("name").as_string() == "best so far") best.push_back(event.at("args").at("value").to_number<double>());
+  CHECK(best == std::vector<double>{0.5, 0.6});
+}
 
 TEST_CASE("the Brunner-Munzel test gives SciPy's figures") {
   // The example of Brunner and Munzel (2000): pain scores of two treatments.

@@ -43,6 +43,8 @@ class BestSoFar {
     best_ = loss;
     return objective_.mode == Mode::maximize ? -loss : loss;
   }
+  /// The trial reports no more: frees what is kept for it.
+  void ended(TrialId trial) { constrained_.erase(trial); }
 
  private:
   static constexpr double worst = std::numeric_limits<double>::infinity();

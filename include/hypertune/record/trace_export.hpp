@@ -15,7 +15,7 @@ namespace hypertune::inline v0 {
 /// trial has its own slot. Attempts are slices, with their steps inside; checkpoints, failures, resizes and notes are
 /// instants. The process "trials" shows when each trial was pending, running or paused, and how long its checkpoints
 /// took from the report to the record, including the transfer from another host. The process "experiment" shows the
-/// drivers, hosts that come and go, the number of running trials, and the best value so far. An arrow leads from a
+/// drivers, hosts that come and go, the number of running trials, and the best value so far that meets the constraints. An arrow leads from a
 /// checkpoint to the attempt that continued from it. Times are microseconds since the experiment's first start.
 ///
 /// Memory grows with the trials that have not ended, not with reports. Errors: those of JournalReader.

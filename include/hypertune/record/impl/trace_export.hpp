@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/record/front.hpp>
+#include <hypertune/record/best_so_far.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/record.hpp>
@@ -12,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -119,7 +118,7 @@ class Follower {
   void operator()(const record::ExperimentStarted& e) {
     driven_ = true;
     name_ = e.name;
-    objective_ = e.objectives.empty() ? std::optional<Objective>() : e.objectives.front();
+    if (!best_ && !e.objectives.empty()) best_.emplace(e.objectives.front(), e.constraints);
     auto& text = out_->event('B', e.resumed ? "resumed" : "started", drivers, now_);
     append_json(text += ", \"args\": {\"search\": ", e.searcher);
     append_json(text += ", \"schedule\": ", e.scheduler);
@@ -170,12 +169,8 @@ class Follower {
       trial.reported = now_;
       trial.next_step = e.step + 1;
     }
-    if (!objective_) return;
-    const double* value = find_metric(e.metrics, objective_->metric);
-    if (value == nullptr || !std::isfinite(*value)) return;
-    const double loss = loss_of(*value, objective_->mode);
-    if (best_ && !(loss < *best_)) return;
-    best_ = loss;
+    const auto value = best_ ? best_->add(e.trial, e.metrics) : std::nullopt;
+    if (!value) return;
     append_json(out_->event('C', "best so far", drivers, now_) += ", \"args\": {\"value\": ", *value);
     text_end();
   }
@@ -221,6 +216,7 @@ class Follower {
       states_.erase(state);
     }
     saved_.erase(e.trial);
+    if (best_) best_->ended(e.trial);
   }
   void operator()(const record::HostGained& e) { host_mark("host gained", e.host, ""); }
   void operator()(const record::HostLost& e) { host_mark("host lost", e.host, e.why); }
@@ -360,8 +356,7 @@ class Follower {
 
   Writer* out_;
   std::string name_;
-  std::optional<Objective> objective_;
-  std::optional<double> best_;
+  std::optional<BestSoFar> best_;
   std::int64_t now_ = 0, flows_ = 0;
   bool driven_ = false;
   std::map<std::string, Host> hosts_;
