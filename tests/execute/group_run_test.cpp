@@ -2,9 +2,11 @@
 #include "support/test.hpp"
 
 #include <hypertune/execute/group_run.hpp>
+#include <hypertune/execute/groups.hpp>
 
 #include <fmt/format.h>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -671,4 +673,27 @@ TEST_CASE("words of members that are gone, and of other attempts, change nothing
   CHECK(bench.said() == "^stopped");
   bench.report(0, 1);
   CHECK(bench.said().empty());
+}
+
+TEST_CASE("groups go on with what is queued after an executor has thrown") {
+  int launched = 0;
+  bool failing = true;
+  Groups groups({.down =
+                     [&](const Command&) {
+                       if (std::exchange(failing, false)) throw std::runtime_error("no more threads");
+                       ++launched;
+                     },
+                 .kill = [](TrialId, Attempt, int) {},
+                 .up = [](const Event&) {}});
+  for (const TrialId trial : {1, 2}) {
+    Launch launch{};
+    launch.trial = trial;
+    launch.allocation = allocation(0, {0, 1});
+    launch.group = true;
+    Command command = launch;
+    REQUIRE(groups.perform(command));
+  }
+  CHECK_THROWS_AS(groups.work(), std::runtime_error);
+  groups.work();
+  CHECK(launched == 2);
 }

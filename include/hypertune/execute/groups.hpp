@@ -72,8 +72,35 @@ class Groups {
     const std::lock_guard guard(mutex_);
     queue_.emplace_back(Loss{trial, attempt, std::move(members), std::move(cause), leaving});
   }
-  /// Processes the queue. Must not be called while holding locks that `down`, `kill` or `up` take.
+  /// Processes the queue. Must not be called while holding locks that `down`, `kill` or `up` take. Throws what these
+  /// throw; what is still queued is processed by the next call.
   void work() {
+    try {
+      process_queue();
+    } catch (...) {
+      const std::lock_guard guard(mutex_);
+      busy_ = false;
+      throw;
+    }
+  }
+  void clear() {
+    const std::lock_guard guard(mutex_);
+    used_ = false;
+    queue_.clear();
+    known_.clear();
+    runs_.clear();
+  }
+
+ private:
+  struct Loss {
+    TrialId trial = 0;
+    Attempt attempt = 0;
+    std::vector<int> members;
+    Cause cause;
+    bool leaving = false;
+  };
+
+  void process_queue() {
     for (bool mine = false;;) {
       std::variant<Command, Event, Loss> next;
       {
@@ -95,23 +122,6 @@ class Groups {
         lose(std::get<Loss>(next));
     }
   }
-  void clear() {
-    const std::lock_guard guard(mutex_);
-    used_ = false;
-    queue_.clear();
-    known_.clear();
-    runs_.clear();
-  }
-
- private:
-  struct Loss {
-    TrialId trial = 0;
-    Attempt attempt = 0;
-    std::vector<int> members;
-    Cause cause;
-    bool leaving = false;
-  };
-
   void lose(Loss& loss) {
     if (const auto run = find(loss.trial, loss.attempt))
       follow(loss.trial, run,

@@ -27,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -181,12 +182,14 @@ class ThreadExecutor::State {
           dead_runs_.push_back(run->second);
         run = driven ? std::next(run) : runs_.erase(run);
       }
-      while (threads_.size() < std::min(dead_runs_.size(), max_reapers)) threads_.emplace_back([this] { work(); });
+      const std::size_t reapers = std::min(dead_runs_.size(), max_reapers);
+      while (threads_.size() < reapers && add_thread()) {}
       threads.swap(threads_);
     }
     for (const auto& group : groups) group->stop();
     work_.notify_all();
     for (auto& thread : threads) thread.join();
+    work();  // what is left if no thread could be started
     groups_.clear();
     sealer_.reset();  // finishes checkpoints that were written; the next driver finds them
     runs_.clear();
@@ -222,8 +225,14 @@ class ThreadExecutor::State {
   void wake_one() {
     if (idle_ > 0)
       work_.notify_one();
-    else if (!closing_ && threads_.size() < max_threads)
+    else if (!closing_ && threads_.size() < max_threads && !add_thread() && threads_.empty())
+      fail(Errc::resources, "no thread can be started for a trial: the system's limit is reached (ulimit -u)");
+  }
+  bool add_thread() {
+    try {
       threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) { return false; }
+    return true;
   }
   void look_for_hung() {
     const Seconds now = detail::steady_seconds();
