@@ -185,6 +185,9 @@ class BrowserCase(unittest.TestCase):
         self.expected = ["ERR_NETWORK_CHANGED", *self.may_say]
 
     def tearDown(self):
+        self.check_console()
+
+    def check_console(self):
         self.browser.collect()
         said = [line for line in self.browser.said if not any(re.search(pattern, line) for pattern in self.expected)]
         self.assertEqual(said, [], "the console has messages")

@@ -200,7 +200,7 @@ class HostileReport(ReportCase):
 
     def test_the_policy_holds_whatever_is_in_the_page(self):
         """A script that got into the document after all would not run."""
-        self.expected = ["Content Security Policy", "violates the following"]
+        self.expected += ["Content Security Policy", "violates the following"]
         with socket.create_server(("127.0.0.1", 0)) as listener:
             host = f"http://127.0.0.1:{listener.getsockname()[1]}"
             self.view("hostile", "overview")
