@@ -6,11 +6,13 @@
 #include <hypertune/hypertune.hpp>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace ht = hypertune;
@@ -29,6 +31,24 @@ ht::Training train(Config config, ht::Context& context) {
   for (int step = context.next_step(); step < 9; ++step)
     co_yield ht::report("loss", config.x * config.x + config.y / (step + 1)).at(step);
 }
+
+// Its state is its checkpoint: a trial that takes over an older one than it would have ends with another value.
+ht::Training train_with_state(Config config, ht::Context& context) {
+  double state = 1;
+  context.checkpoints(
+      [&](ht::CheckpointWriter& out) { std::ofstream(out.file("state")) << fmt::format("{:a}", state); },
+      [&](const ht::Checkpoint& in) {
+        std::string text;
+        std::ifstream(in.file("state")) >> text;
+        state = std::strtod(text.c_str(), nullptr);
+      });
+  for (int step = context.next_step(); step < 12; ++step) {
+    state = 0.9 * state + std::fabs(config.x) + config.y / (step + 1);
+    co_yield ht::report("loss", state).at(step);
+  }
+}
+
+using Trainer = ht::Training (*)(Config, ht::Context&);
 
 ht::Options options(const std::filesystem::path& output) {
   ht::Options o;
@@ -53,20 +73,23 @@ std::string outcome(const ht::Results& results) {
   return text;
 }
 
-void check_resumptions(const std::function<void(ht::Options&)>& set_up) {
+void check_resumptions(
+    const std::function<void(ht::Options&)>& set_up, Trainer trainer = train,
+    const std::function<bool(const ht::Record&)>& may_be_last = [](const ht::Record&) { return true; }) {
   const TemporaryDirectory directory;
   auto o = options(directory.path() / "whole");
   set_up(o);
-  const std::string whole = outcome(ht::tune(space, train, o));
+  const std::string whole = outcome(ht::tune(space, trainer, o));
   const auto records = support::records_of(o.output);
   for (std::size_t count = 5; count < records.size(); count += 1 + records.size() / 24) {
+    while (count < records.size() && !may_be_last(records[count - 1])) ++count;
     const auto folder = directory.path() / std::to_string(count);
     support::cut(o.output, records, count, folder);
     auto again = options(folder);
     set_up(again);
     again.resume = true;
     INFO("killed after record " << count << " of " << records.size());
-    REQUIRE(outcome(ht::tune(space, train, again)) == whole);
+    REQUIRE(outcome(ht::tune(space, trainer, again)) == whole);
   }
 }
 
@@ -84,6 +107,21 @@ TEST_CASE("ordered: killed at any record and resumed, trials are promoted as if 
     o.search = ht::Tpe{};
     o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3, .promotion = true};
   });
+}
+
+TEST_CASE("ordered: killed at any record and resumed, a population takes over what it would have undisturbed") {
+  check_resumptions(
+      [](ht::Options& o) {
+        o.search = ht::Random{};
+        o.schedule = ht::Pbt{.perturbation_interval = 3, .max_steps = 12};
+        o.checkpoint = {.every = 1, .keep = 100};  // a resumed driver has those of its time, too
+      },
+      train_with_state,
+      // Often after a report at which the trial is to pause, before its checkpoint is recorded.
+      [](const ht::Record& record) {
+        const auto* report = std::get_if<ht::record::TrialReported>(&record.what);
+        return report != nullptr && (report->step + 1) % 3 == 0;
+      });
 }
 
 TEST_CASE("a scheduler's decision on the last report before an interruption is made at the resumption") {

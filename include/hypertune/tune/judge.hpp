@@ -73,7 +73,7 @@ class Judge {
   void end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit = false);
   /// After a restart: carries out the answer to a trial's last report, if an earlier driver did not. Returns false, and
   /// does nothing, if there was nothing to carry out, or if the trial has to repeat that step first because its
-  /// checkpoint at the end is missing. (A trial that is restored from a checkpoint of that step would not report it
+  /// checkpoint at the end, or the one that it may give to others in its pause, is missing. (A trial that is restored from a checkpoint of that step would not report it
   /// again and would go on.)
   bool carry_out_owed(TrialId trial, Outcome& out);
   /// Whether a failure counts against the trial. A failure caused by the loss of a host does not.

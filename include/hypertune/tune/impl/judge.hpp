@@ -123,12 +123,14 @@ HYPERTUNE_INLINE void Judge::make_room(Outcome& out) {
 HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
   const auto& entry = trials()[trial];
   if (entry.owed == Decision::proceed) return false;
+  const auto saved = state_.restorable(trial);
+  const bool is_saved = !saved.empty() && saved.front().steps == entry.steps;
   if (entry.owed == Decision::pause) {
+    if (state_.exploits() && !is_saved) return false;
     commit(record::TrialPaused{trial}, out);
     return true;
   }
-  const auto saved = state_.restorable(trial);
-  if (save_at_end() && (saved.empty() || saved.front().steps < entry.steps)) return false;
+  if (save_at_end() && !is_saved) return false;
   const bool stopped = entry.owed == Decision::stop;
   end(trial, stopped ? TrialState::stopped : TrialState::completed,
       stopped ? std::optional(Cause{.text = state_.reason(trial), .retry = entry.by_condition}) : std::nullopt, out,
