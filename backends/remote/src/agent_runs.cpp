@@ -24,10 +24,7 @@ void Agent::on(Launch& m) {
   run->log =
       LogTail(folder_->path() / "trials" / std::to_string(run->launch.trial) / log_name(key_of(run->launch).second),
               begin_->log_limit);
-  if (const auto old = runs_.find(key_of(run->launch)); old != runs_.end()) {
-    old->second->over = true;
-    unpin(old->second);
-  }
+  if (const auto old = runs_.find(key_of(run->launch)); old != runs_.end()) forget(RunPointer(old->second));
   runs_[key_of(run->launch)] = run;
   logs_.raise();
   resolve(run);
