@@ -1,5 +1,6 @@
 // Drivers with real threads and real checkpoints, killed by SIGKILL whenever it pleases chance.
 #include "history.hpp"
+#include "support/number_checkpoint.hpp"
 #include "support/sanitizers.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
@@ -83,13 +84,7 @@ void drive(const std::filesystem::path& directory, ht::Options o) {
       space,
       [&log](Config config, ht::Context& context) -> ht::Training {
         double sum = 0;
-        context.checkpoints(
-            [&](ht::CheckpointWriter& out) { std::ofstream(out.file("sum")) << fmt::format("{:a}", sum); },
-            [&](const ht::Checkpoint& in) {
-              std::string text;
-              std::ifstream(in.file("sum")) >> text;
-              sum = std::strtod(text.c_str(), nullptr);
-            });
+        ht::test::checkpoint_number(context, sum);
         log.line(fmt::format("begin {} {} {}", context.trial(), context.attempt(), context.next_step()));
         for (int step = context.next_step(); step < steps; ++step) {
           sum += config.x * (step + 1);

@@ -1,12 +1,12 @@
 // Ordered: an experiment that was killed and resumed, at whatever record, ends like one that was not.
 #include "history.hpp"
+#include "support/number_checkpoint.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
 
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -35,13 +35,7 @@ ht::Training train(Config config, ht::Context& context) {
 // Its state is its checkpoint: a trial that takes over an older one than it would have ends with another value.
 ht::Training train_with_state(Config config, ht::Context& context) {
   double state = 1;
-  context.checkpoints(
-      [&](ht::CheckpointWriter& out) { std::ofstream(out.file("state")) << fmt::format("{:a}", state); },
-      [&](const ht::Checkpoint& in) {
-        std::string text;
-        std::ifstream(in.file("state")) >> text;
-        state = std::strtod(text.c_str(), nullptr);
-      });
+  ht::test::checkpoint_number(context, state);
   for (int step = context.next_step(); step < 12; ++step) {
     state = 0.9 * state + std::fabs(config.x) + config.y / (step + 1);
     co_yield ht::report("loss", state).at(step);

@@ -1,5 +1,6 @@
 // A driver of simulated workers that is killed at any record and resumed decides as if nothing had happened.
 #include "history.hpp"
+#include "support/number_checkpoint.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -10,8 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <string>
@@ -29,13 +28,7 @@ const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(-1.0, 
 /// Its state after each step depends on all steps before, so that a wrong restoration shows in the metric.
 ht::Training wander(Config config, ht::Context& context) {
   double state = config.x;
-  context.checkpoints(
-      [&](ht::CheckpointWriter& out) { std::ofstream(out.file("state")) << fmt::format("{:a}", state); },
-      [&](const ht::Checkpoint& in) {
-        std::string text;
-        std::ifstream(in.file("state")) >> text;
-        state = std::strtod(text.c_str(), nullptr);
-      });
+  ht::test::checkpoint_number(context, state);
   for (int step = context.next_step(); step < 9; ++step) {
     state = 0.7 * state + 0.1 * config.x * config.x + 0.01 * step;
     co_yield ht::report("value", state * state);
