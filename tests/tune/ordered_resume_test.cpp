@@ -1,6 +1,7 @@
 // Ordered: an experiment that was killed and resumed, at whatever record, ends like one that was not.
 #include "history.hpp"
 #include "support/number_checkpoint.hpp"
+#include "support/standard_error.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -103,6 +104,20 @@ TEST_CASE("ordered: killed at any record and resumed, trials are promoted as if 
   });
 }
 
+TEST_CASE("ordered: killed at reports at which trials pause and resumed, trials are promoted as if undisturbed") {
+  check_resumptions(
+      [](ht::Options& o) {
+        o.search = ht::Tpe{};
+        o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 2, .promotion = true};
+      },
+      train,
+      // The pause is not recorded any more, and often the same trial goes on at once.
+      [](const ht::Record& record) {
+        const auto* report = std::get_if<ht::record::TrialReported>(&record.what);
+        return report != nullptr && (report->step + 1 == 2 || report->step + 1 == 4);
+      });
+}
+
 TEST_CASE("ordered: killed at any record and resumed, a population takes over what it would have undisturbed") {
   check_resumptions(
       [](ht::Options& o) {
@@ -116,6 +131,22 @@ TEST_CASE("ordered: killed at any record and resumed, a population takes over wh
         const auto* report = std::get_if<ht::record::TrialReported>(&record.what);
         return report != nullptr && (report->step + 1) % 3 == 0;
       });
+}
+
+TEST_CASE("a population whose trials save is not told that they do not, as its best trials end") {
+  // Seeds with which the last trials are to take over one that was not among the best when it paused.
+  for (const int seed : {62, 78, 80, 111, 112}) {
+    const TemporaryDirectory directory;
+    auto o = options(directory.path() / "run");
+    o.search = ht::Random{};
+    o.samples = 12;
+    o.seed = seed;
+    o.executor = ht::threads({.cpus = 2});
+    o.display = ht::Display::plain;
+    o.schedule = ht::Pbt{.perturbation_interval = 3, .max_steps = 12};
+    o.checkpoint = {.every = 1, .keep = 1};
+    CHECK_THAT(said([&] { ht::tune(space, train_with_state, o); }), !ContainsSubstring("no checkpoint"));
+  }
 }
 
 TEST_CASE("a scheduler's decision on the last report before an interruption is made at the resumption") {

@@ -55,11 +55,12 @@ class OrderedGate {
     leave(trial);
   }
 
-  /// The failure of the trial that was just processed counts as its pause, which was due. It takes no other turn.
+  /// A pause was recorded for the trial. Usually its own event has just taken that turn. If instead its failure counts
+  /// as the pause, or an earlier driver did not record the pause any more, the trial leaves now: if it is chosen to go
+  /// on at once, that is a new launch, due in the next round.
   void paused(TrialId trial) {
-    if (away_ != trial) return;
-    away_.reset();
-    leave(trial);
+    const auto found = turns_.find(trial);
+    if (away_ == trial || (found != turns_.end() && found->second.held)) left(trial);
   }
 
   void offer(Event event) {
