@@ -1,4 +1,5 @@
 // Bounds on metrics: what is best keeps them.
+#include "support/standard_error.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
@@ -195,4 +196,20 @@ TEST_CASE("bounds on metrics are stop conditions as well, and checked") {
   auto o = options(directory);
   o.constraints = {{"", ht::Mode::minimize, 1}};
   CHECK_THROWS_WITH((ht::Study<Config>(line, Listener{}, o)), ContainsSubstring("constraints"));
+}
+
+TEST_CASE("a bound on a metric that trials do not report is told once, and where all report it nothing is") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.executor = ht::threads({.cpus = 2});
+  o.display = ht::Display::plain;
+  o.constraints = {ht::at_most("latncy_ms", 5.0)};
+  const auto trainer = [](const Config& c) { return ht::report("value", c.x * c.x, "latency_ms", 1.0); };
+  const auto text = said([&] { ht::tune(line, trainer, o); });
+  const std::string told = "has ended without a value of 'latncy_ms'";
+  CHECK_THAT(text, ContainsSubstring(told));
+  CHECK(text.find(told) == text.rfind(told));
+  o.constraints = {ht::at_most("latency_ms", 0.5)};  // no trial meets it, but all have a value
+  o.output = directory.path() / "reported";
+  CHECK_THAT(said([&] { ht::tune(line, trainer, o); }), !ContainsSubstring("without a value"));
 }

@@ -117,6 +117,8 @@ class ExperimentState {
   /// The loss of the first objective in the trial's last report within `steps` steps; worst_loss if the trial violates
   /// a constraint. It ranks checkpoints of that step, however late they arrive.
   double loss_at(TrialId trial, int steps) const;
+  /// A bound on a metric of which the trial, which runs or is paused, has no value; nullptr if there is none.
+  const MetricBound* bound_without_value(TrialId trial) const;
   /// The trial with the smallest loss of the first objective so far, among those that satisfy the constraints if any
   /// does.
   std::optional<TrialId> best() const { return best_; }

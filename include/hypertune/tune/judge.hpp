@@ -143,6 +143,8 @@ class Judge {
   std::string nearest_reported(const LiveTrial& run) const;
   std::string reported_instead(const LiveTrial& run) const;
   void note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out);
+  void note_doubled(TrialId trial, const Metrics& metrics, Outcome& out);
+  void note_unbounded(TrialId trial, Outcome& out);
   using Pins = std::unordered_map<TrialId, CheckpointInfo>;
   void release(Pins& pins, TrialId trial);
   void offer(TrialId trial);
@@ -156,7 +158,7 @@ class Judge {
   HostFaults faults_;
   std::set<std::string> excluded_;
   SaveFailures save_failures_;
-  bool told_misnamed_ = false;
+  bool told_misnamed_ = false, told_doubled_ = false, told_unbounded_ = false;
   std::set<TrialId> overfull_;  // trials that have reported more attributes than are kept
   Retention retention_;
   // Checkpoints that trials took over. Each is pinned until its trial has saved a checkpoint of its own, so that it can

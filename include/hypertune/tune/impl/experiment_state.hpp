@@ -5,6 +5,7 @@
 #include <hypertune/tune/experiment_state.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 #include <variant>
@@ -59,6 +60,13 @@ HYPERTUNE_INLINE double ExperimentState::loss_at(TrialId trial, int steps) const
   const auto later = std::upper_bound(recent.begin(), recent.end(), steps,
                                       [](int wanted, const auto& each) { return wanted < each.first; });
   return later == recent.begin() ? recent.front().second : std::prev(later)->second;
+}
+
+HYPERTUNE_INLINE const MetricBound* ExperimentState::bound_without_value(TrialId trial) const {
+  const auto excesses = excesses_.find(trial);
+  for (std::size_t i = 0; i < constraints_.size(); ++i)
+    if (excesses == excesses_.end() || std::isnan(excesses->second[i])) return &constraints_[i];
+  return nullptr;
 }
 
 HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCreated& r) {

@@ -242,11 +242,33 @@ HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, 
                                        state_.objectives().front().metric, reported_instead(run)));
 }
 
+HYPERTUNE_INLINE void Judge::note_doubled(TrialId trial, const Metrics& metrics, Outcome& out) {
+  for (auto metric = metrics.begin(); metric != metrics.end() && !told_doubled_; ++metric)
+    if (find_metric(metrics, metric->first) != &metric->second) {
+      told_doubled_ = true;
+      out.notices.push_back(
+          detail::format("trial {} has '{}' twice in one report: the first value counts", trial, metric->first));
+    }
+}
+
+// A trial without a value for a bound ranks behind all others, whatever its objective is.
+HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
+  if (told_unbounded_) return;
+  if (const auto* bound = state_.bound_without_value(trial)) {
+    told_unbounded_ = true;
+    out.notices.push_back(detail::format(
+        "trial {} has ended without a value of '{}', for which .constraints (constraints) has a bound: it counts as a "
+        "trial that does not meet it (said once)",
+        trial, bound->metric));
+  }
+}
+
 HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
                                  bool at_limit) {
   const auto& entry = trials()[trial];
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
+  if (entry.judged && state != TrialState::failed) note_unbounded(trial, out);
   commit(record::TrialEnded{trial, state, std::move(cause), at_limit}, out);
   drop_superfluous(out);
 }
@@ -261,7 +283,7 @@ HYPERTUNE_INLINE void Judge::drop_superfluous(Outcome& out) {
   for (const auto& checkpoint : retention_.take_dropped()) {
     const auto held = state_.checkpoints(checkpoint.trial);
     if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
-      drop(checkpoint, "retention", out);
+      drop(checkpoint, record::by_retention, out);
   }
 }
 
@@ -279,7 +301,8 @@ HYPERTUNE_INLINE std::string Judge::note(TrialId trial, const Attributes& attrib
 }
 
 // If the donor has no checkpoint, the trial goes on from its own state: a failed checkpoint must not end the
-// experiment.
+// experiment. That the state which a donor saved at its pause is gone is ordinary: it was not among the best then, and
+// is now because better trials have ended.
 HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
   const auto& entry = trials()[choice.trial];
   if (!trials().contains(choice.donor))
@@ -295,7 +318,8 @@ HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
         donated.insert(donated.begin(), offer.checkpoint);
   const auto held = std::find_if(donated.begin(), donated.end(), [&](const auto& c) { return retention_.contains(c); });
   if (held == donated.end()) {
-    if (!std::exchange(told_nothing_to_take_over_, true))
+    const bool saves = !without_checkpoint_.contains(choice.donor) && !state_.checkpoints(choice.donor).empty();
+    if (!saves && !std::exchange(told_nothing_to_take_over_, true))
       out.notices.push_back(detail::format(
           "trial {} goes on as it was: trial {} has no checkpoint to take over (a trial must save its state for that; "
           "said once, and true of all that save none)",
@@ -363,6 +387,7 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
   unpin_restorable(run);
   if (counts && step >= trials()[e.trial].steps) {
     note_reported(e.trial, e.report.attributes, out);
+    if (!trials()[e.trial].reported) note_doubled(e.trial, e.report.metrics, out);
     const bool new_names = !trials()[e.trial].judged && remember_names(run, e.report.metrics);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
     if (new_names) note_misnamed(e.trial, run, out);
