@@ -103,6 +103,31 @@ TEST_CASE("wrong names") {
   CHECK_THAT(complaint([&] { ht::space(ht::dim("constraints", u)); }), ContainsSubstring("choose another"));
 }
 
+TEST_CASE("two parameters that always set the same member") {
+  struct Part {
+    double a = 0, b = 0;
+  };
+  struct Config {
+    double x = 0, y = 0;
+    Part part;
+    std::string kind;
+  };
+  const auto u = ht::uniform(0, 1);
+  CHECK(complaint([&] {
+          ht::space<Config>(ht::dim("x", &Config::x, u), ht::dim("y", &Config::x, ht::uniform(1, 2)));
+        }) == "parameter 'y': it sets the same member of the struct as 'x': name another member");
+  const auto part = ht::space<Part>(ht::dim("a", &Part::a, u), ht::dim("b", &Part::b, u));
+  ht::space<Config>(ht::dim("x", &Config::x, u), ht::dim("y", &Config::y, u), ht::nested("part", &Config::part, part));
+  CHECK_THAT(complaint([&] {
+               ht::space<Config>(ht::nested("part", &Config::part, part), ht::nested("again", &Config::part, part));
+             }),
+             ContainsSubstring("parameter 'again.a': it sets the same member of the struct as 'part.a'"));
+  // One of the two holds at a time.
+  ht::space<Config>(ht::dim("kind", &Config::kind, ht::choice({"sgd", "adam"})),
+                    ht::dim("sgd_lr", &Config::x, u).when("kind", "sgd"),
+                    ht::dim("adam_lr", &Config::x, u).when("kind", "adam"));
+}
+
 TEST_CASE("wrong conditions") {
   const auto u = ht::uniform(0, 1);
   const auto c = ht::dim("optimizer", ht::choice({"sgd", "adam"}));

@@ -5,8 +5,10 @@
 #include <hypertune/space/detail/build.hpp>
 #include <hypertune/space/domain.hpp>
 
+#include <bit>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <initializer_list>
@@ -83,6 +85,13 @@ struct Member<std::optional<M>> {
 
 template <class T>
 inline constexpr bool is_number = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
+
+/// Identifies a member within its struct. In the C++ ABI of g++ and clang a pointer to a data member is an offset.
+template <class Config, class M>
+std::ptrdiff_t offset_of(M Config::* member) {
+  static_assert(sizeof member == sizeof(std::ptrdiff_t));
+  return std::bit_cast<std::ptrdiff_t>(member);
+}
 
 /// Compile-time check that values of type V can be stored in a member of type M.
 template <class V, class M>
@@ -232,6 +241,7 @@ Dim<Config> dim(std::string_view name, M Config::* member, const D& domain) {
   detail::check_member<V, Kept>();
   auto draft = detail::make_draft(name, domain);
   detail::check_range<Kept>(draft);
+  draft.member = detail::offset_of(member);
   auto set = [member, domain](Config& config, double coordinate) {
     config.*member = static_cast<Kept>(static_cast<V>(domain.value(coordinate)));
   };

@@ -193,11 +193,13 @@ DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft);
 template <class Outer, class Inner>
 Nested<Outer> nested(std::string_view prefix, Inner Outer::* member, const Space<Inner>& inner) {
   Nested<Outer> result;
-  for (const auto& dim : inner.dims())
+  for (const auto& dim : inner.dims()) {
+    auto draft = detail::prefixed(prefix, dim.draft());
+    if (draft.member) *draft.member += detail::offset_of(member);
     result.dims.emplace_back(
-        detail::prefixed(prefix, dim.draft()),
-        [member, set = dim.setter()](Outer& config, double x) { set(config.*member, x); },
+        std::move(draft), [member, set = dim.setter()](Outer& config, double x) { set(config.*member, x); },
         [member, get = dim.getter()](const Outer& config) { return get(config.*member); });
+  }
   for (const auto& rule : inner.rules())
     result.rules.push_back({detail::format("{}.{}", prefix, rule.name),
                             [member, holds = rule.holds](const Outer& config) { return holds(config.*member); }});

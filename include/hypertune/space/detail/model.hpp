@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -67,7 +68,8 @@ struct DimensionDraft {
   std::vector<PriorDraft> beliefs;
   std::function<double(double)> from_unit, to_unit;   // for a domain with its own prior
   std::function<double(const Params&, Rng&)> derive;  // sees the parameters drawn before it …
-  std::string scope;  // … of the nested space with this prefix ("opt."), without the prefix
+  std::string scope;                     // … of the nested space with this prefix ("opt."), without the prefix
+  std::optional<std::ptrdiff_t> member;  // the offset of the member of the user's struct that it sets
 };
 
 struct Dimension : DimensionDraft {

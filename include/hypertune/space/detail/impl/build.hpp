@@ -228,6 +228,13 @@ HYPERTUNE_INLINE std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDr
       fail_dimension(drafts[d].name, "this name is given twice: rename one of the two");
     check_domain(drafts[d]);
   }
+  // Conditional dimensions may share a member: an Adam's and an SGD's learning rate.
+  std::unordered_map<std::ptrdiff_t, std::size_t> setter;
+  for (std::size_t d = 0; d < n; ++d)
+    if (drafts[d].member && drafts[d].conditions.empty())
+      if (const auto [other, first] = setter.emplace(*drafts[d].member, d); !first)
+        fail_dimension(drafts[d].name, "it sets the same member of the struct as '{}': name another member",
+                       drafts[other->second].name);
   std::vector<Dimension> dimensions(n);
   for (std::size_t d = 0; d < n; ++d)
     for (const auto& draft : drafts[d].conditions) {
