@@ -75,7 +75,7 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
           .directory = "runs/x", .heartbeat = 0.5, .checkpoints = "a", .origins = {"b", "c"}, .log_limit = 1U << 20U},
       some_launch(),
       Continue{7, 2, true},
-      wire::PauseOrder{{7, 2, true}, false},
+      Pause{.trial = 7, .attempt = 2, .save = true, .keep = false},
       Stop{7, 2, true},
       wire::Shutdown{},
       Started{7, 2, 3},
@@ -168,7 +168,7 @@ TEST_CASE("the worker's machine: launch, report, answers, end") {
   CHECK((step.what == Do::step && step.save));
   machine.reported();
   SECTION("pause, and on") {
-    machine.receive(wire::PauseOrder{{7, 2, true}, true});
+    machine.receive(Pause{.trial = 7, .attempt = 2, .save = true});
     const auto park = machine.next();
     CHECK((park.what == Do::park && park.save && park.keep));
     CHECK(machine.next().what == Do::wait);

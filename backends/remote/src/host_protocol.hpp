@@ -66,11 +66,6 @@ class HostWriter : public hypertune::detail::WireWriter {
   }
   void put(const wire::Heartbeat& m) { put(m.number); }
   void put(const wire::Credit& m) { put(m.bytes); }
-  void put(const Pause& m) {
-    identity(m);
-    put(m.save);
-    put(m.keep);
-  }
   void put(const Notice& m) { put(std::string_view(m.text)); }
   void put(const wire::LogPiece& m) {
     identity(m);
@@ -191,7 +186,7 @@ class HostReader : public hypertune::detail::WireReader {
     m.experiment = text();
     m.incarnation = number();
     m.hang_limit = real();
-    if (!(m.hang_limit >= 0 && m.hang_limit < 1e9)) bad("the hang limit makes no sense");
+    if (!(m.hang_limit >= 0 && m.hang_limit < longest_hang_limit)) bad("the hang limit makes no sense");
     m.log_limit = number();
     if (m.log_limit > 0 && m.log_limit < least_log_limit) bad("the log limit makes no sense");
     m.program = text();
@@ -218,11 +213,6 @@ class HostReader : public hypertune::detail::WireReader {
   }
   void get(wire::Heartbeat& m) { m.number = number(); }
   void get(wire::Credit& m) { m.bytes = number(); }
-  void get(Pause& m) {
-    identity(m);
-    m.save = flag();
-    m.keep = flag();
-  }
   void get(Notice& m) { m.text = text(); }
   void get(wire::LogPiece& m) {
     identity(m);

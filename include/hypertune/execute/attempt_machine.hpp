@@ -58,8 +58,8 @@ class AttemptMachine {
   void on(const Continue& c) {
     if (expects_answer()) answer_ = Action{.what = Do::step, .save = c.save};
   }
-  void on(const Pause& c, bool keep = true) {
-    if (expects_answer()) answer_ = Action{.what = Do::park, .save = c.save, .keep = keep && c.keep};
+  void on(const Pause& c) {
+    if (expects_answer()) answer_ = Action{.what = Do::park, .save = c.save, .keep = c.keep};
   }
   /// May be called at any time.
   void on(const Stop& c) { stop_ = c; }

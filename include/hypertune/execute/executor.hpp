@@ -219,6 +219,9 @@ using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, St
 /// issue commands to the executor before it returns: a report is usually answered this way.
 using EventSink = std::function<void(Event)>;
 
+/// Hang limits are below this (30 years), for all executors alike.
+inline constexpr Seconds longest_hang_limit = 1e9;
+
 /// What an executor is given when the experiment starts.
 struct ExecutorStart {
   std::shared_ptr<const Program> program;

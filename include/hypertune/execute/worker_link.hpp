@@ -66,7 +66,8 @@ class WorkerLink {
     return out;
   }
 
-  /// Continue, Pause, Stop or GroupMessage for the present attempt. `keep`: whether a paused run may stay in memory.
+  /// Continue, Pause, Stop or GroupMessage for the present attempt. `keep`: whether there is room for a paused
+  /// run in memory.
   LinkActions perform(const Command& command, bool keep, Seconds now) {
     LinkActions out;
     if (const auto* go = std::get_if<Continue>(&command); go != nullptr && state_ == State::waiting) {
@@ -76,7 +77,9 @@ class WorkerLink {
     } else if (const auto* pause = std::get_if<Pause>(&command); pause != nullptr && state_ == State::waiting) {
       state_ = State::running;
       sign_of_life(now);
-      out.send.emplace_back(wire::PauseOrder{*pause, keep});
+      Pause order = *pause;
+      order.keep &= keep;
+      out.send.emplace_back(order);
     } else if (const auto* stop = std::get_if<Stop>(&command)) {
       on_stop(*stop, now, out);
     } else if (const auto* group = std::get_if<GroupMessage>(&command)) {

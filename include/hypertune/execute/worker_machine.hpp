@@ -89,10 +89,10 @@ class WorkerMachine {
     require_report();
     attempt_.on(m);
   }
-  void on(const wire::PauseOrder& m) {
-    if (!current(m.pause)) return;
+  void on(const Pause& m) {
+    if (!current(m)) return;
     require_report();
-    attempt_.on(m.pause, m.keep);
+    attempt_.on(m);
   }
   void on(const Stop& m) {
     if (current(m))

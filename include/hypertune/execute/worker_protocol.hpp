@@ -25,7 +25,7 @@ namespace hypertune::inline v0 {
 ///                                      <-   Launch
 ///     Started | Failed                 ->
 ///     Reported                         ->                      (the worker waits)
-///                                      <-   Continue | PauseOrder | Stop
+///                                      <-   Continue | Pause | Stop
 ///     Checkpointed, SaveFailed, LogLine, Alive  ->             (between, at any time)
 ///     GroupMessage                     <->  GroupMessage       (of one of several workers, at any time)
 ///     Paused | Finished | Stopped | Failed  ->                 (ready for the next Launch, or parked)
@@ -49,12 +49,6 @@ struct Welcome {
   std::vector<std::string> origins = {};        ///< ExecutorStart::origins
   std::uint64_t log_limit = default_log_limit;  ///< ExecutorStart::log_limit
 };
-/// A Pause. `keep`: keep the run in memory; otherwise save a checkpoint and end if the trial can save. Paused tells
-/// which.
-struct PauseOrder {
-  Pause pause;
-  bool keep = true;
-};
 /// Exit, once no attempt is running.
 struct Shutdown {};
 /// A line for the user.
@@ -68,7 +62,7 @@ struct Alive {
 
 /// The index of a message in this list, from 1, is its type on the wire: only append to the list.
 using Message =
-    std::variant<Hello, Welcome, Launch, Continue, PauseOrder, Stop, Shutdown, Started, Reported, Checkpointed,
+    std::variant<Hello, Welcome, Launch, Continue, Pause, Stop, Shutdown, Started, Reported, Checkpointed,
                  CheckpointLost, Paused, Finished, Stopped, Failed, LogLine, Alive, SaveFailed, GroupMessage>;
 
 inline constexpr auto message_types = static_cast<std::uint8_t>(std::variant_size_v<Message>);
@@ -155,9 +149,9 @@ class WireWriter : public PayloadWriter {
     identity(m);
     put(m.save);
   }
-  void put(const wire::PauseOrder& m) {
-    identity(m.pause);
-    put(m.pause.save);
+  void put(const Pause& m) {
+    identity(m);
+    put(m.save);
     put(m.keep);
   }
   void put(const Stop& m) {
@@ -299,9 +293,9 @@ class WireReader : public PayloadReader {
     identity(m);
     m.save = flag();
   }
-  void get(wire::PauseOrder& m) {
-    identity(m.pause);
-    m.pause.save = flag();
+  void get(Pause& m) {
+    identity(m);
+    m.save = flag();
     m.keep = flag();
   }
   void get(Stop& m) {

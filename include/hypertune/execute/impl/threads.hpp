@@ -58,12 +58,16 @@ class ThreadExecutor::State {
 
  public:
   explicit State(ThreadOptions options) : options_(std::move(options)) {
+    if (!(options_.cpus >= 0)) fail(Errc::usage, "threads: .cpus is {}: it must be 0 or more", options_.cpus);
+    if (!(options_.gpus >= 0)) fail(Errc::usage, "threads: .gpus is {}: it must be 0 or more", options_.gpus);
+    for (const auto& [name, amount] : options_.custom)
+      if (!(amount >= 0)) fail(Errc::usage, "threads: .custom: '{}' is {}: it must be 0 or more", name, amount);
     cpu_set_t set;
     CPU_ZERO(&set);
     if (::sched_getaffinity(0, sizeof set, &set) == 0)
       for (int i = 0; i < CPU_SETSIZE; ++i)
         if (CPU_ISSET(i, &set)) cores_.push_back(i);
-    if (options_.cpus <= 0) options_.cpus = static_cast<double>(std::max<std::size_t>(1, cores_.size()));
+    if (options_.cpus == 0) options_.cpus = static_cast<double>(std::max<std::size_t>(1, cores_.size()));
   }
 
   std::vector<Host> hosts() const {
