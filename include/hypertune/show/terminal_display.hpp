@@ -53,7 +53,8 @@ class TerminalDisplay {
     const std::lock_guard lock(self_->mutex);
     self_->tracker.set_capacity(std::move(capacity));
   }
-  /// Prints a line above the table (a warning, a hint). Nothing with `quiet`.
+  /// Prints a line above the table (a warning, a hint). Nothing with `quiet`. While an experiment runs, the drawing
+  /// thread does it: the caller does not wait for the terminal.
   void print(std::string_view line) { self_->print(line); }
   /// Whether a table is drawn in place.
   bool live() const { return self_->live; }
@@ -71,6 +72,7 @@ class TerminalDisplay {
 
     void on_record(const Record& record);
     void print(std::string_view line);
+    void write(const std::string& line);
     void close();
     void run();
     void show(const ExperimentProgress& p, bool last);
@@ -78,9 +80,11 @@ class TerminalDisplay {
 
     const TerminalOptions options;
     const bool live;
-    std::mutex mutex;  // protects tracker, closing, and the start of thread
+    std::mutex mutex;  // protects tracker, closing, drawing, lines, and the start of thread
     ProgressTracker tracker;
     bool closing = false;
+    bool drawing = false;            // the thread takes lines
+    std::vector<std::string> lines;  // printed and not yet taken by it
     std::condition_variable wake;
     std::thread thread;
     std::chrono::steady_clock::time_point began;

@@ -4,6 +4,8 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/show/terminal_display.hpp>
 
+#include <system_error>
+
 namespace hypertune::inline v0 {
 
 HYPERTUNE_INLINE TerminalDisplay::Self::Self(TerminalOptions o)
@@ -26,7 +28,11 @@ HYPERTUNE_INLINE void TerminalDisplay::Self::on_record(const Record& record) {
     tracker.add(record);
     if (starts && !options.quiet && !thread.joinable()) {
       closing = false;
-      thread = std::thread([this] { run(); });
+      try {
+        thread = std::thread([this] { run(); });
+        drawing = true;
+      } catch (const std::system_error&) {  // no more threads: the experiment goes on without a display
+      }
     }
   }
   if (ends) {
@@ -50,24 +56,44 @@ HYPERTUNE_INLINE void TerminalDisplay::Self::run() {
   for (;;) {
     tracker.tick(std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
     const bool last = closing;
-    // Draws a copy, so that whoever feeds records never waits for the terminal.
+    // Draws a copy, so that whoever feeds records or prints lines never waits for the terminal.
     const ExperimentProgress now = tracker.progress();
+    const auto said = std::exchange(lines, {});
+    drawing = !last;
     lock.unlock();
-    show(now, last);
+    const bool begins = !live && !announced;
+    if (begins) show(now, last);
+    {
+      const std::lock_guard guard(output);
+      for (const auto& line : said) write(line);
+    }
+    if (!begins) show(now, last);
     if (last) return;
     lock.lock();
-    wake.wait_for(lock, every, [&] { return closing; });
+    wake.wait_for(lock, every, [&] { return closing || !lines.empty(); });
   }
 }
 
 HYPERTUNE_INLINE void TerminalDisplay::Self::print(std::string_view line) {
   if (options.quiet) return;
-  const std::string text = detail::terminal::printable(line);
+  std::string text = detail::terminal::printable(line);
+  {
+    const std::lock_guard lock(mutex);
+    if (drawing) {
+      lines.push_back(std::move(text));
+      wake.notify_one();
+      return;
+    }
+  }
   const std::lock_guard lock(output);
+  write(text);
+}
+
+HYPERTUNE_INLINE void TerminalDisplay::Self::write(const std::string& line) {
   if (live)
-    region.print(text, region.size());
+    region.print(line, region.size());
   else
-    region.append(text);
+    region.append(line);
 }
 
 HYPERTUNE_INLINE void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) {
