@@ -17,6 +17,7 @@
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/record/host_faults.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/search/adaptors.hpp>
@@ -86,17 +87,28 @@ void print_summary_below_table(const Results& results, std::size_t rows, const s
   if (results.size() > rows)
     fmt::print("… {} more: hypertune results {}\n", results.size() - rows, detail::shell_quote(directory));
   if (results.count(TrialState::failed) == 0) return;
-  std::map<std::string, std::size_t> times;
-  for (const auto& trial : results.trials())
-    if (trial.state == TrialState::failed) ++times[trial.cause ? trial.cause->text : "no cause is known"];
-  std::vector<std::pair<std::string, std::size_t>> causes(times.begin(), times.end());
-  detail::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  struct Failures {
+    std::string cause;  // of the first
+    std::size_t count = 0;
+    bool differ = false;  // in numbers or paths
+  };
+  std::map<std::string, Failures> by_key;
+  for (const auto& trial : results.trials()) {
+    if (trial.state != TrialState::failed) continue;
+    const Cause cause = trial.cause.value_or(Cause{.text = "no cause is known"});
+    auto& same = by_key[fault_key(cause)];
+    if (same.count++ == 0) same.cause = cause.text;
+    same.differ = same.differ || same.cause != cause.text;
+  }
+  std::vector<Failures> causes;
+  for (auto& [key, failures] : by_key) causes.push_back(std::move(failures));
+  detail::stable_sort(causes.begin(), causes.end(), [](const auto& a, const auto& b) { return a.count > b.count; });
   constexpr std::size_t most = 3, max_width = 120;
   std::string line;
   for (std::size_t i = 0; i < std::min(most, causes.size()); ++i)
-    line +=
-        fmt::format("{}{} ({})", i == 0 ? "" : ", ",
-                    detail::terminal::elide(detail::terminal::printable(causes[i].first), max_width), causes[i].second);
+    line += fmt::format("{}{} ({}{})", i == 0 ? "" : ", ",
+                        detail::terminal::elide(detail::terminal::printable(causes[i].cause), max_width),
+                        causes[i].count, causes[i].differ ? ", with different values" : "");
   if (causes.size() > most) line += fmt::format(", and {} other causes", causes.size() - most);
   print_line(fmt::format("{} failed: {}", results.count(TrialState::failed), line));
 }

@@ -367,6 +367,30 @@ ecc) echo "CUDA error: an ECC error"; exit 1;; config) echo "invalid config" >&2
   CHECK_FALSE(cause("config").retry);
 }
 
+TEST_CASE("of a Python traceback the cause has the exception") {
+  Bench bench(shell(R"(cat >&2 <<'END'
+warning: slow
+Traceback (most recent call last):
+  File "train.py", line 7, in <module>
+    step()
+    ~~~~^^
+ZeroDivisionError: division by zero
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    raise ValueError(text)
+    ^^^^^
+ValueError: lr is 0.5
+of two lines
+END
+exit 1)"));
+  bench.launch(0, "exit");
+  CHECK(bench.events.next<Failed>().cause.text ==
+        "the command exited with code 1: ValueError: lr is 0.5 | of two lines");
+}
+
 TEST_CASE("a program that is not there is an error that names it") {
   Bench bench(std::make_shared<local::CommandProgram>(std::vector<std::string>{},
                                                       local::CommandOptions{.command = {"./no-such"}}));

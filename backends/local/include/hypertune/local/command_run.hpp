@@ -7,6 +7,7 @@
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/command_options.hpp>
+#include <hypertune/local/error_tail.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/trial/group.hpp>
 #include <hypertune/trial/program.hpp>
@@ -195,9 +196,9 @@ class CommandRun final : public TrialRun {
   std::optional<BoundedLog> log_;
   std::unique_ptr<ChildProcess> child_;
   Partial out_, err_;
-  std::deque<Line> lines_;        // lines of its standard output still to be processed
-  std::deque<std::string> tail_;  // last lines of its standard error
-  std::string last_line_;         // for one of several commands: the last line logged
+  std::deque<Line> lines_;  // lines of its standard output still to be processed
+  ErrorTail tail_;
+  std::string last_line_;  // for one of several commands: the last line logged
   struct {
     std::string text;
     bool meant = false;

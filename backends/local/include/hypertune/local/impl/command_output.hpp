@@ -38,8 +38,7 @@ HYPERTUNE_INLINE void CommandRun::pump(double seconds) {
   cut(err_, err, [&](Line line) {
     log(line.text, line.whole);
     match_rules(line.text);
-    tail_.push_back(line.text.substr(0, 500));
-    if (tail_.size() > 3) tail_.pop_front();
+    tail_.add(line.text);
   });
   cut(out_, out, [&](Line line) { lines_.push_back(std::move(line)); });
 }

@@ -229,8 +229,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
                              .retry = false});
   }
   Cause cause = cause_of_status(status, "the command");
-  std::string words;
-  for (const auto& line : tail_) words += (words.empty() ? "" : " | ") + line;
+  std::string words = tail_.text();
   if (words.empty() && of_several()) words = last_line_;
   append_last_output(cause, words, ": ");
   if (of_several() && cause.source == FailureSource::user && failed_because_of_others(words)) return std::nullopt;
