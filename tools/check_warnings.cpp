@@ -2,6 +2,7 @@
 
 #include "metric_names.hpp"
 
+#include <hypertune/detail/nearest.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/options.hpp>
@@ -9,14 +10,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 namespace hypertune::inline v0::command {
 
 namespace {
+
+constexpr std::array<std::string_view, 10> interpreters{"python", "pypy", "bash", "sh",      "zsh",
+                                                        "perl",   "ruby", "node", "Rscript", "julia"};
 
 std::string text_of_file(const std::filesystem::path& file) {
   constexpr std::uintmax_t most = 1 << 20;
@@ -85,13 +91,36 @@ void about_files(const Sweep& sweep, std::vector<std::string>& warnings) {
   }
 }
 
+// An interpreter exists, so that only the trials would find that their script does not. Returns whether that is so.
+bool about_script(const Sweep& sweep, std::vector<std::string>& warnings) {
+  if (sweep.executor.type != "local") return false;
+  const auto& command = sweep.trial->command;
+  auto interpreter = std::filesystem::path(command.front()).filename().string();
+  interpreter.erase(interpreter.find_last_not_of("0123456789.") + 1);  // python3.11
+  if (std::find(interpreters.begin(), interpreters.end(), interpreter) == interpreters.end()) return false;
+  const auto script =
+      std::find_if(command.begin() + 1, command.end(), [](const auto& word) { return !word.starts_with('-'); });
+  // After an option, the word may be its value: python -m module, perl -e text.
+  const bool certain = script == command.begin() + 1 && script != command.end();
+  std::error_code ignored;
+  if (!certain || script->find('{') != std::string::npos || std::filesystem::exists(*script, ignored)) return false;
+  std::vector<std::string> files;
+  const auto folder = std::filesystem::path(*script).parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, ignored))
+    files.push_back((folder / entry.path().filename()).string());
+  const auto near = detail::nearest(*script, files);
+  warnings.push_back(fmt::format("the command runs '{}', which does not exist here{}", *script,
+                                 near.empty() ? "" : fmt::format("; is '{}' meant?", near)));
+  return true;
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int cores) {
   std::vector<std::string> warnings;
   const Options& options = sweep.options;
   if (sweep.trial) {
-    about_parameters(sweep, warnings);
+    if (!about_script(sweep, warnings)) about_parameters(sweep, warnings);
     about_files(sweep, warnings);
   }
   for (const auto& [metric, mode] : objectives_of(options))

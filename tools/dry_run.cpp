@@ -82,7 +82,7 @@ DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout, cons
       }
       if (const auto saved = run->adopted()) {
         found.checkpoint = true;
-        say("checkpoint", fmt::format("{} of {} steps", saved->name, saved->steps));
+        say("checkpoint", checkpoint_text(*saved));
       }
       say("report", shortened(report_text(*report, next)));
       next = report->step.value_or(next) + 1;

@@ -42,7 +42,7 @@ struct GroupFollower {
   }
   void on_trial_checkpoint(const record::TrialCheckpointed& saved) {
     if (std::exchange(found->checkpoint, true)) return;  // it may save again when it is stopped
-    (*say)("checkpoint", fmt::format("{} of {} steps", saved.checkpoint.name, saved.checkpoint.steps));
+    (*say)("checkpoint", checkpoint_text(saved.checkpoint));
   }
 };
 

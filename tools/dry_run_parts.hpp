@@ -4,8 +4,10 @@
 #include "dry_run.hpp"
 
 #include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/random.hpp>
+#include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/tune/options.hpp>
 
@@ -49,6 +51,10 @@ inline std::string report_text(const Report& report, int next) {
   for (const auto& [name, value] : report.metrics) text += fmt::format(" {}={}", name, value);
   for (const auto& [name, value] : report.attributes) text += fmt::format(" {}={}", name, to_string(value));
   return text;
+}
+
+inline std::string checkpoint_text(const CheckpointInfo& saved) {
+  return fmt::format("{}, after {} step{}", saved.name, saved.steps, detail::plural(saved.steps));
 }
 
 // Complains of metrics that are needed, but missing or not finite.

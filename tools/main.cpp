@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
   run_command->add_flag("--retry-failed", run.retry_failed, "with --resume: try trials again that have failed")
       ->needs(resume);
   run_command->add_option("--samples", run.samples, "trials in all, or with --resume +N: that many more");
-  run_command->add_flag("--quiet", run.quiet, "no progress, only the results");
+  run_command->add_flag("--quiet", run.quiet, "no progress: warnings and the results only");
   run_command->add_flag("--plain", run.plain, "progress as plain lines, also on a terminal");
   auto* page = run_command->add_flag("--dashboard", run.dashboard, "serve its page while it runs, on loopback");
   run_command->add_option("--port", run.port, "with --dashboard: the page's port; 0: any free one")

@@ -126,6 +126,9 @@ class Check(Case):
                 self.assertNotIn("warning", out)
             else:
                 self.assertRegex(out, f"warning .*{says}")
+        out = " ".join(self.check(GOOD.replace("train.py", "trian.py"))[0].split())
+        self.assertIn("warning the command runs 'trian.py', which does not exist here; is 'train.py' meant?", out)
+        self.assertNotIn("never mentions", out)
         out, _ = self.check(GOOD.replace("log_uniform: [1.0e-4, 1.0e-1]", "choice: [0.1, 0.2]").replace("log_int: [16, 512]", "integer: [1, 3]"))
         self.assertIn("the space has 6 configurations", out)
 
@@ -155,7 +158,7 @@ class Check(Case):
         out, err = self.check(GOOD, "--run")
         self.assertEqual(err, "")
         self.assertRegex(out, r"report +step 0: accuracy=")
-        self.assertRegex(out, r"checkpoint +\S+ of 1 steps")
+        self.assertRegex(out, r"checkpoint +\S+, after 1 step")
         self.assertIn("the trial reports what is tuned, and saves", out)
         self.assertEqual(out.count("report  "), 1)
         self.assert_nothing_made()
