@@ -1,3 +1,5 @@
+#include "support/eventually.hpp"
+#include "support/number_checkpoint.hpp"
 #include "support/standard_error.hpp"
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
@@ -5,13 +7,17 @@
 #include <hypertune/hypertune.hpp>
 #include <hypertune/record/journal_reader.hpp>
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <set>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 
@@ -242,6 +248,86 @@ TEST_CASE("mistakes in the options are told in one line") {
   CHECK_THAT(results.trial(0).cause->text, ContainsSubstring("accuracy"));
 }
 
+TEST_CASE("options that contradict each other, and times that are none, are errors that name them") {
+  TemporaryDirectory directory;
+  const auto complaint = [&](const std::function<void(ht::Options&)>& change) {
+    auto o = options(directory);
+    try {
+      change(o);
+      ht::tune(space, square, o);
+    } catch (const ht::Error& error) { return std::string(error.what()); }
+    return std::string();
+  };
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(complaint([](auto& o) {
+          o.objectives = {{"value", ht::Mode::minimize}};
+          o.metric = "value";
+        }) == ".objectives is given, and .metric as well: give one of them");
+  CHECK(complaint([](auto& o) {
+          o.objectives = {{"a", ht::Mode::minimize}, {"b", ht::Mode::minimize}, {"a", ht::Mode::maximize}};
+        }) == ".objectives: 'a' is given twice");
+  CHECK(complaint([](auto& o) { o.max_failed_trials = -1; }) ==
+        ".max_failed_trials is -1: it must be 0 (no limit) or more");
+  CHECK(complaint([](auto& o) { o.hang_limit = -1; }) == ".hang_limit is -1: it must be 0 s or more");
+  CHECK(complaint([](auto& o) { o.hang_limit = nan; }) == ".hang_limit is nan: it must be 0 s or more");
+  CHECK(complaint([](auto& o) { o.hang_limit = 12000.0 * 86400; }) ==
+        ".hang_limit is 1036800000 s: it must be below 1e+09 s (0 is without a limit)");
+  CHECK(complaint([](auto& o) { o.interrupt_grace = nan; }) == ".interrupt_grace is nan: it must be 0 s or more");
+  CHECK(complaint([](auto& o) { o.executor = ht::threads({.cpus = -1}); }) ==
+        "threads: .cpus is -1: it must be 0 or more");
+  for (const char* const name : {"../../x", "a/b", "..", ""})
+    CHECK_THAT(complaint([&](auto& o) {
+                 o.name = name;
+                 o.output.clear();
+               }),
+               ContainsSubstring("must be a word that can be a folder's name"));
+}
+
+TEST_CASE("a metric twice in one report is told once, and its first value counts") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.display = ht::Display::plain;
+  const auto twice = [](const Config& c) { return ht::report("value", c.x * c.x, "value", 7.0); };
+  ht::Results results;
+  const auto text = said([&] { results = ht::tune(space, twice, o); });
+  CHECK(results.best().best->value <= 1);
+  const std::string line = "has 'value' twice in one report: the first value counts";
+  CHECK_THAT(text, ContainsSubstring(line));
+  CHECK(text.find(line) == text.rfind(line));
+}
+
+TEST_CASE("a checkpoint that cannot be deleted is told once, and deleted by the next driver") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  o.samples = 1;
+  o.display = ht::Display::plain;
+  o.checkpoint = {.every = 1, .keep = 1};
+  o.stop = ht::steps(5);
+  const auto checkpoints = o.output / "trials" / "0" / "checkpoints";
+  const auto first = checkpoints / "step-1", manifest = first / "manifest.json", kept = directory.path() / "manifest";
+  const auto train = [&](const Config& c, ht::Context& context) -> ht::Training {
+    double state = 0;
+    ht::test::checkpoint_number(context, state);
+    for (int step = context.next_step(); step < 10; ++step) {
+      if (step == 1) {  // from now on its first checkpoint cannot be read, nor therefore deleted: nobody opens a socket
+        REQUIRE(eventually([&] { return std::filesystem::exists(manifest); }));
+        std::filesystem::rename(manifest, kept);
+        REQUIRE(::mknod(manifest.c_str(), S_IFSOCK | 0600, 0) == 0);
+      }
+      co_yield ht::report("value", c.x * c.x);
+    }
+  };
+  const std::string told = "checkpoint step-1 of trial 0 is not needed any more and could not be deleted (said once)";
+  CHECK_THAT(said([&] { ht::tune(space, train, o); }), ContainsSubstring(told));
+  CHECK(std::filesystem::exists(first));
+  CHECK_FALSE(std::filesystem::exists(checkpoints / "step-2"));
+  std::filesystem::remove(manifest);
+  std::filesystem::rename(kept, manifest);
+  o.resume = true;
+  CHECK_THAT(said([&] { CHECK(ht::tune(space, train, o).size() == 1); }), !ContainsSubstring(told));
+  CHECK_FALSE(std::filesystem::exists(first));
+}
+
 TEST_CASE("stop() from another thread leaves a resumable experiment") {
   TemporaryDirectory directory;
   auto o = options(directory);
@@ -269,6 +355,21 @@ TEST_CASE("stop() from another thread leaves a resumable experiment") {
   const auto results = tuner.run();
   CHECK(results.count(ht::TrialState::completed) == 50);
   for (const auto& [key, times] : reports(o.output)) CHECK(times == 1);
+}
+
+TEST_CASE("an experiment that was stopped before it began starts no trial, and begins when it is resumed") {
+  TemporaryDirectory directory;
+  auto o = options(directory);
+  {
+    std::stop_source source;
+    source.request_stop();
+    ht::Tuner tuner = ht::make_tuner(space, square, o);
+    const auto results = tuner.run(source.get_token());
+    CHECK(results.size() == 0);
+    CHECK(results.experiment().interrupted);
+  }
+  o.resume = true;
+  CHECK(ht::tune(space, square, o).size() == 20);
 }
 
 TEST_CASE("ordered mode repeats a parallel run to the bit") {

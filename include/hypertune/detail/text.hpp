@@ -24,4 +24,17 @@ inline std::string ascii_line(std::string_view text) {
   return line;
 }
 
+/// The lines of a text as one, with " | " between them, without empty ones and the spaces at their ends.
+inline std::string one_line(std::string_view text) {
+  std::string line;
+  while (!text.empty()) {
+    std::string_view part = take_until(text, '\n');
+    const auto end = part.find_last_not_of(" \t\r");
+    if (end == std::string_view::npos) continue;
+    line += (line.empty() ? "" : " | ");
+    line += part.substr(0, end + 1);
+  }
+  return line;
+}
+
 }  // namespace hypertune::inline v0::detail

@@ -106,10 +106,12 @@ struct TrialCheckpointed {
   TrialId trial;
   CheckpointInfo checkpoint;
 };
+/// Reason of a CheckpointDropped: the policy keeps it no longer, so it is deleted.
+inline constexpr const char* by_retention = "retention";
 struct CheckpointDropped {
   TrialId trial;
   CheckpointInfo checkpoint;
-  std::string why;  ///< "retention", or what was wrong with it
+  std::string why;  ///< by_retention, or what was wrong with it
 };
 struct TrialPaused {
   TrialId trial;

@@ -183,7 +183,7 @@ class Controller {
   void on(const Paused& e, Outcome& out);
   void on(const Finished& e, Outcome& out);
   void on(const Stopped& e, Outcome& out);
-  void on(const Failed& e, Outcome& out);
+  void on(Failed e, Outcome& out);
   void on(const MemberLost& e, Outcome& out);
   void on(const Resized& e, Outcome& out);
   void on(const GroupMessage&, Outcome&) {}  // only used within executors

@@ -19,6 +19,8 @@
 #include <hypertune/tune/ordered_gate.hpp>
 
 #include <cmath>
+#include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -78,6 +80,12 @@ class Experiment {
   /// Tuner.
   static void require_sound(const SearchSpace& space, const Options& options, bool manual = false) {
     const auto objectives = objectives_of(options);
+    if (!options.objectives.empty() && (options.metric.given() || options.mode.given()))
+      fail(Errc::usage, ".objectives is given, and {} as well: give one of them",
+           options.metric.given() ? ".metric" : ".mode");
+    for (auto objective = objectives.begin(); objective != objectives.end(); ++objective)
+      if (std::any_of(objectives.begin(), objective, [&](const auto& o) { return o.metric == objective->metric; }))
+        fail(Errc::usage, ".objectives: '{}' is given twice", objective->metric);
     if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage,
            "the searcher '{}' reads one objective only, but {} are given: auto, nsga2, nsga3, tpe, gp, random, sobol "
@@ -98,8 +106,15 @@ class Experiment {
     if (options.concurrency < 0)
       fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
     if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
-    if (!(options.ordered_patience >= 0))
-      fail(Errc::usage, ".ordered_patience is {}: it must be 0 s or more", options.ordered_patience);
+    if (options.max_failed_trials < 0)
+      fail(Errc::usage, ".max_failed_trials is {}: it must be 0 (no limit) or more", options.max_failed_trials);
+    for (const auto& [name, seconds] : {std::pair(".ordered_patience", options.ordered_patience),
+                                        {".hang_limit", options.hang_limit},
+                                        {".interrupt_grace", options.interrupt_grace}})
+      if (!(seconds >= 0)) fail(Errc::usage, "{} is {}: it must be 0 s or more", name, seconds);
+    if (!(options.hang_limit < longest_hang_limit))
+      fail(Errc::usage, ".hang_limit is {} s: it must be below {:g} s (0 is without a limit)", options.hang_limit,
+           longest_hang_limit);
     trials_per_sample(space, options.search);
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
@@ -301,6 +316,11 @@ class Experiment {
       last_time_ = std::max(last_time_, record.time);
       results_.add(record);
       if (display_) display_->catch_up(record);
+      if (const auto* checkpoint = released(record)) {
+        constexpr std::size_t most = 1000;  // more than a Journal writes at once
+        undeleted_.push_back(*checkpoint);
+        if (undeleted_.size() > most) undeleted_.pop_front();
+      }
       // A failure that is tried again is hidden from searcher and scheduler.
       const auto* ended = std::get_if<record::TrialEnded>(&record.what);
       const auto again = ended == nullptr ? tried_again.end() : tried_again.find(ended->trial);
@@ -377,6 +397,7 @@ class Experiment {
   void find_unrecorded(Seconds now, Outcome& out) {
     if (!resumed_ || facts_.manual) return;
     store_->recover();
+    for (const auto& checkpoint : std::exchange(undeleted_, {})) delete_checkpoint(checkpoint);
     const auto& state = controller_->state();
     for (TrialId trial = 0; trial < state.trials().size(); ++trial) {
       if (is_final(state.trials()[trial].state)) continue;
@@ -399,6 +420,23 @@ class Experiment {
     return text;
   }
 
+  static const CheckpointInfo* released(const Record& record) {
+    const auto* dropped = std::get_if<record::CheckpointDropped>(&record.what);
+    return dropped != nullptr && dropped->why == record::by_retention ? &dropped->checkpoint : nullptr;
+  }
+
+  // A checkpoint that cannot be deleted (a trial made a folder of it read-only, or a process on a shared disk has one
+  // of its files open) only takes space: the experiment goes on, and the next start of a driver tries again.
+  void delete_checkpoint(const CheckpointInfo& checkpoint) {
+    try {
+      store_->drop(checkpoint);
+    } catch (const Error& e) {
+      if (!std::exchange(told_undeleted_, true))
+        note(detail::format("checkpoint {} of trial {} is not needed any more and could not be deleted (said once): {}",
+                            checkpoint.name, checkpoint.trial, e.what()));
+    }
+  }
+
   // Runs on the Journal's thread, with durable records. Only here are checkpoints deleted and callbacks called, as that
   // cannot be undone.
   void follow(std::span<const Record> batch) {
@@ -407,9 +445,7 @@ class Experiment {
       for (const auto& record : batch) results_.add(record);
     }
     for (const auto& record : batch)
-      if (const auto* dropped = std::get_if<record::CheckpointDropped>(&record.what);
-          dropped && dropped->why == "retention")
-        store_->drop(dropped->checkpoint);
+      if (const auto* dropped = released(record)) delete_checkpoint(*dropped);
     if (display_)
       for (const auto& record : batch) display_->on_record(record);
     callbacks_.batch(batch);
@@ -430,6 +466,9 @@ class Experiment {
   Results results_{directory_};
   bool resumed_ = false;
   std::vector<TrialId> failed_;  // trials to be tried again
+  // The last checkpoints that an earlier driver recorded as dropped: it may have died before it deleted them.
+  std::deque<CheckpointInfo> undeleted_;
+  bool told_undeleted_ = false;
   OrderedGate gate_;
   Seconds last_time_ = 0;
   std::optional<Journal> journal_;  // last: its thread uses the others

@@ -34,7 +34,7 @@ enum class Display : std::uint8_t {
 /// Meant for designated initialisers; every default is reasonable. docs/resume.md says what a change of each option
 /// does at a resumption; a Setting that is not given is then taken from the record.
 struct Options {
-  Setting<std::string> name = Setting<std::string>::unset("experiment");
+  Setting<std::string> name = Setting<std::string>::unset("experiment");  ///< without `output` also that of its folder
   /// the metric to tune; a plain number that a trial returns is the value of this metric
   Setting<std::string> metric = Setting<std::string>::unset("value");
   Setting<Mode> mode = Setting<Mode>::unset(Mode::minimize);

@@ -36,8 +36,9 @@ class Tuner {
   /// `void(std::exception_ptr, Results)`; it completes by a post to the associated executor. The signature has an
   /// exception_ptr and no error_code because an Error's text says how to fix it; error_code_of() gives its code. The
   /// first cancellation, of any type, calls stop(): the operation completes with the results so far and without an
-  /// error. The second one calls stop_now(). The Tuner must live until the operation has completed; its destructor
-  /// waits until run() has returned.
+  /// error. The second one calls stop_now(). The Tuner must live until the operation has completed. Its destructor
+  /// calls stop_now() and waits until run() has returned: an operation under way then completes with the results so
+  /// far.
   template <class CompletionToken>
   auto async_run(CompletionToken&& token);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/text.hpp>
 #include <hypertune/tune/controller.hpp>
 
 #include <algorithm>
@@ -268,8 +269,9 @@ HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
   if (!interrupted_) dispatcher_.queue().pending.push_front(e.trial);
 }
 
-HYPERTUNE_INLINE void Controller::on(const Failed& e, Outcome& out) {
+HYPERTUNE_INLINE void Controller::on(Failed e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
+  e.cause.text = detail::one_line(e.cause.text);
   const LiveTrial run = dispatcher_.leave(e.trial);
   const std::string host = Dispatcher::host_of(run, e.cause);
   bool told = false;

@@ -16,7 +16,10 @@ namespace detail {
 
 // runs/<name>, runs/<name>-2, …: those that exist, followed by the first one that does not.
 HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(const Options& options) {
-  const std::filesystem::path first = std::filesystem::path("runs") / *options.name;
+  const std::string& name = *options.name;
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+    fail(Errc::usage, ".name is '{}', but must be a word that can be a folder's name: its folder is runs/<name>", name);
+  const std::filesystem::path first = std::filesystem::path("runs") / name;
   std::vector<std::filesystem::path> folders{first};
   while (has_journal(folders.back())) {
     folders.push_back(first);

@@ -441,6 +441,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   on_strand([&] {
     const Seconds now = this->now();
     begun_ = true;
+    if (interrupts_.level() > 0) experiment_->controller().interrupt();  // stopped before it began: no trial starts
     experiment_->begin(options_, now, out_);
     carry_out(out_, now);
     if (!gate_) return;
