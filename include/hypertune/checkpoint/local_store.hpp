@@ -50,7 +50,8 @@ class LocalCheckpointStore {
       : state_(std::make_shared<State>(std::move(experiment_directory), std::move(options))) {}
 
   /// Creates the folder for writing the checkpoint of `trial` after `steps` steps. `parent`: the name of the checkpoint
-  /// that training continued from.
+  /// that training continued from. Errors: `usage` (a negative number), `io` (the folder cannot be made, or the
+  /// experiment's is missing and Options::make_root is false).
   CheckpointWriter begin(TrialId trial, int steps, std::string parent = {});
 
   /// Hashes the files, writes the manifest, syncs and renames; then the checkpoint is listed. On an Error (kind
@@ -58,15 +59,16 @@ class LocalCheckpointStore {
   /// removed.
   CheckpointInfo seal(CheckpointWriter writer);
 
-  /// Removes what was written, after a failed save.
+  /// Removes what was written, after a failed save. If that fails, recover() removes it later.
   void discard(const CheckpointWriter& writer);
 
-  /// Takes over a folder that a trial wrote by itself: moves and seals it. On an Error it is back in its place.
+  /// Takes over a folder that a trial wrote by itself: moves and seals it. On an Error (kind `usage`: there is no such
+  /// folder, or it cannot be a checkpoint; kind `io`) it is back in its place.
   CheckpointInfo adopt(TrialId trial, int steps, const std::filesystem::path& folder, std::string parent = {});
 
   /// Takes over a folder with the verified and synced files of a checkpoint that was sealed elsewhere, and its
-  /// `manifest`. It is listed as `name`, or under the next free name if another one has that. Error of kind `corrupt`
-  /// if the manifest is invalid.
+  /// `manifest`. It is listed as `name`, or under the next free name if another one has that. Errors: `corrupt` (the
+  /// manifest is invalid), `usage` (`name` is not a checkpoint's name), `io`.
   CheckpointInfo admit(const std::filesystem::path& folder, std::string_view manifest, const std::string& name);
 
   /// Takes over, by one rename, the sealed checkpoint in `folder`, which belongs to another store on the same file
@@ -76,21 +78,25 @@ class LocalCheckpointStore {
   CheckpointInfo take_over(const std::filesystem::path& folder, const CheckpointInfo& info);
 
   /// Opens a sealed checkpoint after verifying every byte of it. The Error of kind `corrupt` names the checkpoint, the
-  /// file, and the problem.
+  /// file, and the problem; a missing checkpoint is one, too. Error of kind `io` if it cannot be read now.
   Checkpoint open(const CheckpointInfo& info);
 
-  /// Renames a corrupt checkpoint to .corrupt-…, where it can be examined. No error if it is gone.
+  /// Renames a corrupt checkpoint to .corrupt-…, where it can be examined. No error if it is gone; `io` if it cannot be
+  /// renamed.
   void set_aside(const CheckpointInfo& info);
 
-  /// Deletes a checkpoint. No error if it is gone, or if another one has its name by now.
+  /// Deletes a checkpoint, also a damaged one. No error if it is gone, or if another one has its name by now. Error of
+  /// kind `io` if it cannot be read, renamed or deleted.
   void drop(const CheckpointInfo& info);
 
-  /// The sealed checkpoints of a trial, the newest (most steps) first. Checks only their manifests; open() checks the
-  /// rest.
+  /// The sealed checkpoints of a trial, the newest (most steps) first; none if the trial has no folder. Checks only
+  /// their manifests, and leaves out damaged ones; open() checks the rest. Error of kind `io` if the folder or a
+  /// manifest cannot be read.
   std::vector<CheckpointInfo> list(TrialId trial);
 
   /// Removes what killed processes left half written or half deleted. Folders of living processes are left alone, and
-  /// for a day also those of processes of other machines on a shared disk.
+  /// for a day also those of processes of other machines on a shared disk. What cannot be removed is left, without an
+  /// error.
   void recover(TrialId trial);
   /// The same for all trials.
   void recover();

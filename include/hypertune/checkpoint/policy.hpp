@@ -11,11 +11,18 @@ namespace hypertune::inline v0 {
 /// Meant for designated initialisers: `{.every = 5, .keep = 2}`.
 struct CheckpointPolicy {
   static constexpr const char* type = "checkpoint";
+  /// A trial is saved when the number of steps that it has done is a multiple of this, when the schedule pauses it, and
+  /// after each step with the best value of all trials so far. 0: none of these. In any case, trials are saved that are
+  /// interrupted, that the user pauses, or that have to leave their host, at their next report, and trials of a
+  /// population (Scheduler: `exploits`) when they are paused.
   int every = 0;
-  int keep = 2;                 ///< 0 with keep_best = 0: all are kept
-  int keep_best = 0;            ///< by the score at the time of saving
-  std::uint64_t max_bytes = 0;  ///< 0: no limit
-  /// A trial that is interrupted is always saved, and with `every` also a trial that is paused.
+  int keep = 2;       ///< of each trial, the newest; 0 with keep_best = 0: all are kept
+  int keep_best = 0;  ///< of each trial, in addition, those with the best value of the last report before them
+  /// of all checkpoints of the experiment together; 0: no limit. What is in use, the newest of a trial that has not
+  /// ended, and the best are kept beyond it.
+  std::uint64_t max_bytes = 0;
+  /// With `every`: a trial that the schedule, a stop condition or the user ends is saved first. A trial that ends by
+  /// itself is not.
   bool at_end = true;
 
   static void describe(auto& self, auto&& option) {

@@ -13,14 +13,15 @@ namespace hypertune::inline v0 {
 
 /// An outage of a worker, perhaps temporary.
 struct Outage {
-  int worker = 0;
-  Seconds at = 0;
+  int worker = 0;     ///< its number, from 0
+  Seconds at = 0;     ///< in virtual seconds, as is `until`
   Seconds until = 0;  ///< 0: for good
 };
 
-/// The behaviour of the simulated machines. Every random number is a function of the seed and its purpose.
+/// The behaviour of the simulated machines. Every random number is a function of the seed and its purpose. Numbers are
+/// 0 or more, probabilities at most 1; SimulatedExecutor checks them.
 struct SimulationOptions {
-  int workers = 4;
+  int workers = 4;        ///< 1 or more
   Resources worker = {};  ///< resources of each worker
   /// How long step number `step` (from 0) of a trial takes on a worker of speed 1, in virtual seconds.
   std::function<Seconds(const Params&, int step)> step_seconds = {};  ///< empty: 1 s

@@ -55,7 +55,8 @@ class Results {
   /// Reads the experiment in `directory`, also while it runs. Errors: those of JournalReader.
   static Results read(const std::filesystem::path& directory);
 
-  /// Reads the records that were added since the last read, from the directory given at construction.
+  /// Reads the records that were added since the last read, from the directory given at construction. Errors: those of
+  /// JournalReader.
   void update();
 
   /// Takes in the next record.
@@ -118,7 +119,7 @@ class Results {
   std::vector<ScheduleEntry> schedule(const TrialResult& trial) const;
 
   /// By how much a trial breaks each constraint, by the last value of each metric: positive if it does, NaN if not
-  /// known.
+  /// known. Error of kind `usage` if there is no such trial.
   std::vector<double> excesses(TrialId trial) const;
 
   /// The trials as an aligned table, best first.

@@ -106,11 +106,11 @@ struct AshaState {
 struct Asha {
   static constexpr const char* type = "asha";
 
-  int grace_period = 1;
-  int max_steps = 81;
-  int reduction_factor = 3;
-  int brackets = 1;
-  bool promotion = false;
+  int grace_period = 1;      ///< steps of the first rung
+  int max_steps = 81;        ///< steps after which a trial is complete
+  int reduction_factor = 3;  ///< 2 or more: one in this many trials passes each rung
+  int brackets = 1;          ///< ladders with a later and later first rung
+  bool promotion = false;    ///< the promotion form, else the stopping form
 
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");

@@ -9,7 +9,7 @@ namespace hypertune::inline v0 {
 struct Fifo {
   static constexpr const char* type = "fifo";
 
-  int max_steps = 0;
+  int max_steps = 0;  ///< steps after which a trial is complete; 0: no limit
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");

@@ -28,10 +28,10 @@ namespace hypertune::inline v0 {
 struct HyperSched {
   static constexpr const char* type = "hyper_sched";
 
-  Seconds deadline = 3600;
-  int grace_period = 1;
-  int reduction_factor = 3;
-  int max_steps = 0;
+  Seconds deadline = 3600;   ///< above 0; of the experiment's time, all sessions together
+  int grace_period = 1;      ///< steps of the first rung
+  int reduction_factor = 3;  ///< 2 or more: one in this many trials passes each rung
+  int max_steps = 0;         ///< steps after which a trial is complete; 0: no limit
 
   static void describe(auto& self, auto&& option) {
     option("deadline", self.deadline, above(0).in(Bounds::Unit::seconds), "when the best model is wanted");

@@ -112,8 +112,8 @@ class HyperBandState {
 struct HyperBand {
   static constexpr const char* type = "hyperband";
 
-  int max_steps = 81;
-  int reduction_factor = 3;
+  int max_steps = 81;        ///< steps after which a trial is complete
+  int reduction_factor = 3;  ///< 2 or more: one in this many trials passes each rung
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");

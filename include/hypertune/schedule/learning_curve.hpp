@@ -55,9 +55,9 @@ class CurveEnsemble {
 struct LearningCurve {
   static constexpr const char* type = "learning_curve";
 
-  int max_steps = 100;
-  int points = 8;
-  double chance = 0.05;
+  int max_steps = 100;   ///< steps after which a trial is complete
+  int points = 8;        ///< 4 or more: reports needed before a trial may be stopped
+  double chance = 0.05;  ///< above 0 and below 0.5: probability below which a trial is stopped
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");

@@ -20,9 +20,9 @@ namespace hypertune::inline v0 {
 struct MedianStopping {
   static constexpr const char* type = "median";
 
-  int grace_period = 1;
-  int min_trials = 3;
-  int max_steps = 0;
+  int grace_period = 1;  ///< steps that every trial gets, at least
+  int min_trials = 3;    ///< other trials that must have reached a step before trials are stopped there
+  int max_steps = 0;     ///< steps after which a trial is complete; 0: no limit
 
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");

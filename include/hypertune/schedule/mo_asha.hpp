@@ -39,10 +39,10 @@ bool among_first(const std::vector<LossVector>& points, std::size_t target, std:
 struct MoAsha {
   static constexpr const char* type = "mo_asha";
 
-  int grace_period = 1;
-  int max_steps = 81;
-  int reduction_factor = 3;
-  int history = 200;
+  int grace_period = 1;      ///< steps of the first rung
+  int max_steps = 81;        ///< steps after which a trial is complete
+  int reduction_factor = 3;  ///< 2 or more: one in this many trials passes each rung
+  int history = 200;         ///< 2 or more: trials of a rung that a new one is compared with, the latest
 
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");

@@ -14,10 +14,10 @@ namespace hypertune::inline v0 {
 struct Patience {
   static constexpr const char* type = "patience";
 
-  int patience = 10;
-  double min_delta = 0;
-  int grace_period = 1;
-  int max_steps = 0;
+  int patience = 10;     ///< steps without an improvement after which a trial ends
+  double min_delta = 0;  ///< by how much the loss must fall to be one, in units of the metric; 0 or more
+  int grace_period = 1;  ///< steps that every trial gets, at least
+  int max_steps = 0;     ///< steps after which a trial is complete; 0: no limit
 
   static void describe(auto& self, auto&& option) {
     option("patience", self.patience, at_least(1), "steps without an improvement");

@@ -30,14 +30,14 @@ namespace hypertune::inline v0 {
 struct Pb2 {
   static constexpr const char* type = "pb2";
 
-  int perturbation_interval = 4;
-  int max_steps = 100;
-  double quantile_fraction = 0.25;
-  double width = 1;
-  int history = 100;
-  int population_size = 0;
-  bool synchronous = false;
-  std::vector<std::string> mutate = {};
+  int perturbation_interval = 4;         ///< steps from one comparison to the next
+  int max_steps = 100;                   ///< steps after which a trial is complete
+  double quantile_fraction = 0.25;       ///< above 0, at most 0.5: the part of the trials that is good, or bad
+  double width = 1;                      ///< of the confidence bound, in standard deviations
+  int history = 100;                     ///< 4 or more: intervals that the model learns from, the latest
+  int population_size = 0;               ///< trials that train at a time; 0: all samples
+  bool synchronous = false;              ///< a trial waits at a comparison for all others
+  std::vector<std::string> mutate = {};  ///< names of the parameters that may change; empty: all
 
   static void describe(auto& self, auto&& option) {
     option("perturbation_interval", self.perturbation_interval, at_least(1), "steps from one comparison to the next");

@@ -43,17 +43,17 @@ struct Pbt {
 
   enum class Exploit : std::uint8_t { truncation, t_test };
 
-  int perturbation_interval = 4;
-  int max_steps = 100;
-  double quantile_fraction = 0.25;
-  double resample_probability = 0.25;
-  double perturbation_factor = 1.2;
-  Exploit exploit = Exploit::truncation;
-  int window = 10;
-  int burn_in_period = 0;
-  int population_size = 0;
-  bool synchronous = false;
-  std::vector<std::string> mutate = {};
+  int perturbation_interval = 4;          ///< steps from one comparison to the next
+  int max_steps = 100;                    ///< steps after which a trial is complete
+  double quantile_fraction = 0.25;        ///< above 0, at most 0.5: the part of the trials that is good, or bad
+  double resample_probability = 0.25;     ///< that a dimension is drawn anew
+  double perturbation_factor = 1.2;       ///< above 1 and below 2
+  Exploit exploit = Exploit::truncation;  ///< when a trial takes over another's state
+  int window = 10;                        ///< 2 or more: reports that the t-test compares
+  int burn_in_period = 0;                 ///< steps before a trial's first exploitation
+  int population_size = 0;                ///< trials that train at a time; 0: all samples
+  bool synchronous = false;               ///< a trial waits at a comparison for all others
+  std::vector<std::string> mutate = {};   ///< names of the parameters that may change; empty: all
 
   static void describe(auto& self, auto&& option) {
     option("perturbation_interval", self.perturbation_interval, at_least(1), "steps from one comparison to the next");

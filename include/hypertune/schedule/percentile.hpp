@@ -16,10 +16,10 @@ namespace hypertune::inline v0 {
 struct Percentile {
   static constexpr const char* type = "percentile";
 
-  double percentile = 50;
-  int grace_period = 1;
-  int min_trials = 3;
-  int max_steps = 0;
+  double percentile = 50;  ///< above 0 and below 100: percent of the trials that may go on
+  int grace_period = 1;    ///< steps that every trial gets, at least
+  int min_trials = 3;      ///< other trials that must have reached a step before trials are stopped there
+  int max_steps = 0;       ///< steps after which a trial is complete; 0: no limit
 
   static void describe(auto& self, auto&& option) {
     option("percentile", self.percentile, above(0).below(100), "percent of the trials that may go on");

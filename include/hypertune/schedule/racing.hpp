@@ -55,9 +55,9 @@ enum class RaceReports : std::uint8_t {
 struct Race {
   static constexpr const char* type = "race";
 
-  int instances = 0;
-  int grace_period = 5;
-  double alpha = 0.05;
+  int instances = 0;     ///< steps after which a trial is complete; 0: no limit
+  int grace_period = 5;  ///< 2 or more: instances before the first test
+  double alpha = 0.05;   ///< above 0 and below 1: the risk of stopping a trial that is as good as the best
   RaceTest test = RaceTest::t;
   RaceReports reports = RaceReports::running_mean;
 

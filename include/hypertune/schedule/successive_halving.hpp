@@ -25,10 +25,10 @@ namespace hypertune::inline v0 {
 struct SuccessiveHalving {
   static constexpr const char* type = "successive_halving";
 
-  int grace_period = 1;
-  int max_steps = 81;
-  int reduction_factor = 3;
-  int trials = 0;
+  int grace_period = 1;      ///< steps of the first rung
+  int max_steps = 81;        ///< steps after which a trial is complete
+  int reduction_factor = 3;  ///< 2 or more: one in this many trials passes each rung
+  int trials = 0;            ///< of a round; 0: all samples
 
   static void describe(auto& self, auto&& option) {
     option("grace_period", self.grace_period, at_least(1), "steps of the first round");

@@ -30,8 +30,8 @@ class CmaState;
 struct CmaEs {
   static constexpr const char* type = "cma_es";
 
-  int population_size = 0;
-  double sigma0 = 0;
+  int population_size = 0;  ///< results in a generation, 4 or more; 0: by the number of dimensions
+  double sigma0 = 0;        ///< the first standard deviation, as a part of the range, up to 1; 0: 0.13
   CmaRestarts restart_strategy = CmaRestarts::bipop;
   CmaShape shape = CmaShape::automatic;
 

@@ -19,9 +19,9 @@ class DifferentialState;
 struct DifferentialEvolution {
   static constexpr const char* type = "differential_evolution";
 
-  int population_size = 0;
-  double mutation_factor = 0.5;
-  double crossover_probability = 0.9;
+  int population_size = 0;             ///< 4 or more; 0: a twentieth of the samples, between 8 and 40
+  double mutation_factor = 0.5;        ///< above 0, at most 2: of the difference that is added
+  double crossover_probability = 0.9;  ///< of a parameter to come from the mutant
 
   static void describe(auto& self, auto&& option) {
     option("population_size", self.population_size, at_least(4).or_zero(),

@@ -45,9 +45,9 @@ struct Source;
 struct GaussianProcess {
   static constexpr const char* type = "gp";
 
-  int startup_trials = 0;
-  int max_observations = 250;
-  double prior_confidence = 0;
+  int startup_trials = 0;       ///< trials before the model is asked; 0: by the number of dimensions
+  int max_observations = 250;   ///< 20 or more: observations that the model learns from at most
+  double prior_confidence = 0;  ///< trials after which data outweigh the user's priors; 0: at least 10
 
   static void describe(auto& self, auto&& option) {
     option("startup_trials", self.startup_trials, at_least(0),

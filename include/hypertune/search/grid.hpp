@@ -70,7 +70,7 @@ struct GridState {
 struct Grid {
   static constexpr const char* type = "grid";
 
-  int resolution = 10;
+  int resolution = 10;  ///< 1 or more: values of a parameter that is continuous or has more
 
   static void describe(auto& self, auto&& option) {
     option("resolution", self.resolution, at_least(1), "values of a continuous parameter");

@@ -26,10 +26,10 @@ class DehbState;
 struct Dehb {
   static constexpr const char* type = "dehb";
 
-  int max_steps = 81;
-  int reduction_factor = 3;
-  double mutation_factor = 0.5;
-  double crossover_probability = 0.5;
+  int max_steps = 81;                  ///< steps after which a trial is complete
+  int reduction_factor = 3;            ///< 2 or more: one in this many trials passes each rung
+  double mutation_factor = 0.5;        ///< above 0, at most 2: of the difference that is added
+  double crossover_probability = 0.5;  ///< of a parameter to come from the mutant
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(1), "steps after which a trial is complete");

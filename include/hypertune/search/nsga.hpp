@@ -33,11 +33,11 @@ void describe_nsga(auto& self, auto& option, const char* population_size) {
 struct Nsga2 {
   static constexpr const char* type = "nsga2";
 
-  int population_size = 0;
-  double crossover_probability = 0.9;
-  double mutation_probability = 0;
-  double crossover_eta = 20;
-  double mutation_eta = 20;
+  int population_size = 0;             ///< 4 or more; 0: a fifteenth of the samples, between 8 and 50
+  double crossover_probability = 0.9;  ///< that a child has two parents
+  double mutation_probability = 0;     ///< of each parameter; 0: one divided by their number
+  double crossover_eta = 20;           ///< 0 or more; the larger, the closer children are to a parent
+  double mutation_eta = 20;            ///< 0 or more; the larger, the smaller the changes
 
   static void describe(auto& self, auto&& option) {
     detail::describe_nsga(self, option, "0: a fifteenth of the samples, between 8 and 50");
@@ -59,8 +59,8 @@ struct Nsga2 {
 struct Nsga3 {
   static constexpr const char* type = "nsga3";
 
-  int population_size = 0;
-  double crossover_probability = 1;
+  int population_size = 0;           ///< 4 or more; 0: by the reference directions, at most as in Nsga2
+  double crossover_probability = 1;  ///< these as in Nsga2
   double mutation_probability = 0;
   double crossover_eta = 30;
   double mutation_eta = 20;

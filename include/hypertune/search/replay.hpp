@@ -26,7 +26,7 @@ struct Replay {
   static constexpr const char* type = "replay";
 
   std::vector<ScheduleEntry> schedule;  ///< by ascending step, the first from step 0
-  int max_steps = 0;
+  int max_steps = 0;                    ///< steps after which a trial is complete; 0: no limit
 
   static void describe(auto& self, auto&& option) {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");

@@ -20,7 +20,7 @@ struct SobolState;
 struct Sobol {
   static constexpr const char* type = "sobol";
 
-  bool scramble = true;
+  bool scramble = true;  ///< false: every seed has the same sequence
 
   static void describe(auto& self, auto&& option) {
     option("scramble", self.scramble, "each seed has a sequence of its own");

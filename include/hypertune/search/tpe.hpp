@@ -41,11 +41,11 @@ struct TpeState;
 struct Tpe {
   static constexpr const char* type = "tpe";
 
-  int startup_trials = 0;
-  double gamma = 0.1;
-  int max_good = 25;
-  int ei_candidates = 48;
-  double prior_strength = 5;
+  int startup_trials = 0;     ///< trials before the model is asked; 0: 10, or fewer if there are few samples
+  double gamma = 0.1;         ///< above 0 and below 1: the part of the trials that counts as good …
+  int max_good = 25;          ///< … but never more trials than this
+  int ei_candidates = 48;     ///< draws that are compared for each suggestion
+  double prior_strength = 5;  ///< trials after which the user's priors count half; 0: they do not count
 
   static void describe(auto& self, auto&& option) {
     option("startup_trials", self.startup_trials, at_least(0),

@@ -23,7 +23,8 @@ struct CheckpointInfo {
   friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
 };
 
-/// Throws unless `name` is a relative path that stays below its folder (no "..", no root, no empty part).
+/// Throws an Error of kind `usage` unless `name` is a relative path that stays below its folder (no "..", no root, no
+/// empty part).
 void require_safe_name(std::string_view name);
 
 /// A checkpoint that is being written, in a separate folder that nobody else reads. Write each file to the path that
@@ -34,7 +35,9 @@ class CheckpointWriter {
   CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging, std::string parent = {})
       : trial_(trial), steps_(steps), staging_(std::move(staging)), parent_(std::move(parent)) {}
 
-  /// The path for writing the file called `name` ("model.bin", "shards/0"). Folders in between are created.
+  /// The path for writing the file called `name` ("model.bin", "shards/0"). Folders in between are created. Error of
+  /// kind `usage` if require_safe_name() refuses the name; std::filesystem::filesystem_error if a folder cannot be
+  /// created. Control characters and "manifest.json" are refused later, when the checkpoint is sealed.
   std::filesystem::path file(std::string_view name) const;
 
   TrialId trial() const { return trial_; }
@@ -57,6 +60,7 @@ class Checkpoint {
 
   /// The path of the file called `name`; Error of kind `usage` if the checkpoint has no such file.
   std::filesystem::path file(std::string_view name) const;
+  /// Whether it has a file of this name. Errors as of require_safe_name().
   bool has(std::string_view name) const;
 
   const CheckpointInfo& info() const { return info_; }

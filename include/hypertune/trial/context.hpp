@@ -65,13 +65,13 @@ class Context {
   /// checkpoints of rank 0 are those of the trial.
   Group& group() const { return *start_.group; }
   /// The trial's own folder, for anything it wants to keep; created on first use. Error of kind `io` if the
-  /// experiment's folder is gone.
+  /// experiment's folder is gone; std::filesystem::filesystem_error if it cannot be created.
   const std::filesystem::path& directory() const;
   /// The folder of the store in which this attempt's checkpoints are made; empty: that of the experiment.
   const std::filesystem::path& checkpoints() const { return start_.checkpoints; }
   /// Bytes of the trial's log that are kept; 0: all.
   std::uint64_t log_limit() const { return start_.log_limit; }
-  /// The file of the trial's log; with several workers, of this worker's output.
+  /// The file of the trial's log; with several workers, of this worker's output. Errors as of directory().
   std::filesystem::path log() const { return directory() / start_.log; }
   /// The checkpoint to continue from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
@@ -91,10 +91,11 @@ class Context {
   /// and then and return early; it does not have to. May be called from any thread.
   bool stop_requested() const { return stop_.load(std::memory_order_relaxed); }
 
-  /// Requests a number of workers, for a trial whose number of workers may change. It applies from the next report on,
-  /// as far as there is room that no other trial waits for, within the bounds of `Options::workers`. Only the request
-  /// of rank 0 counts. 0: as many as there is room for, as without a request. It holds until the next request, also in
-  /// later attempts of the trial.
+  /// Requests a number of workers (0 or more), for a trial whose number of workers may change. It applies from the next
+  /// report on, as far as there is room that no other trial waits for. Only the request of rank 0 counts. 0: as many as
+  /// there is room for, as without a request. It holds until the next request, also in later attempts of the trial.
+  /// This checks nothing and throws nothing: a positive number outside of the bounds of `Options::workers` is replaced
+  /// by the nearest bound, and a notice says so. `Options::resize` and `hypertune resize` take precedence.
   void request_workers(int workers) { requested_workers_ = workers; }
   int requested_workers() const { return requested_workers_; }  ///< -1: no request in this attempt
 

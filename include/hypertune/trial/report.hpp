@@ -19,6 +19,7 @@ namespace hypertune::inline v0 {
 /// Metrics by name, in the order given. Values may be NaN or infinite.
 using Metrics = std::vector<std::pair<std::string, double>>;
 
+/// The value of the first metric of this name; nullptr if there is none.
 inline const double* find_metric(const Metrics& metrics, std::string_view name) {
   const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.first == name; });
   return found == metrics.end() ? nullptr : &found->second;
@@ -33,14 +34,15 @@ struct Report {
   Report() = default;
   explicit Report(Metrics values) : metrics(std::move(values)) {}
 
-  /// Sets the step of this report (0 or more). A step at or before the last recorded one counts as a repetition after a
-  /// restart, and not again.
+  /// Sets the step of this report. A step at or before the last recorded one counts as a repetition after a restart,
+  /// and not again. Errors as of require_step().
   Report at(int s) &&;
   /// Sets an attribute of the trial with this report: `co_yield ht::report("loss", loss).with("phase", "warm-up")`.
   /// The last value of each name is kept; a text of more than 4,096 bytes is cut. Error of kind `usage` for an empty
   /// name, or one of more than 128 bytes.
   Report with(std::string name, Value value) &&;
-  /// Error of kind `usage` for an invalid step: steps count from 0, and the number of steps done must fit into an int.
+  /// Error of kind `usage` unless the step is from 0 to the largest int minus 1: the number of steps done must fit into
+  /// an int.
   static void require_step(int step);
 };
 

@@ -62,11 +62,11 @@ struct unwrap_optional<std::optional<T>> : std::true_type {
 template <class F, class Config>
 concept CoroutineTrainable = TrialCallable<F, Config> && std::same_as<detail::trial_result<F, Config>, Training>;
 
-/// 3. A trial as a plain function of the configuration that returns the result.
+/// 2. A trial as a plain function of the configuration that returns the result.
 template <class F, class Config>
 concept FunctionTrainable = TrialCallable<F, Config> && Reportable<detail::trial_result<F, Config>>;
 
-/// 2. A trial as a class. The constructor sets the trial up, the destructor ends it.
+/// 3. A trial as a class. The constructor sets the trial up, the destructor ends it.
 /// ```cpp
 /// struct Trainer {
 ///   explicit Trainer(const Config&);                       // or (const Config&, ht::Context&)

@@ -28,11 +28,15 @@ namespace hypertune::inline v0 {
 enum class Display : std::uint8_t {
   automatic,  ///< a live table on a terminal, plain lines elsewhere
   plain,      ///< plain lines
-  quiet,      ///< nothing
+  /// No progress, and no lines that only explain: what a searcher starts with, which folder is resumed, that the
+  /// searcher is waited for, what executors that request workers say before and after the run. Warnings and other
+  /// notices are still printed to the standard error.
+  quiet,
 };
 
-/// Meant for designated initialisers; every default is reasonable. docs/resume.md says what a change of each option
-/// does at a resumption; a Setting that is not given is then taken from the record.
+/// Meant for designated initialisers; every default is reasonable. Options that are invalid or contradict each other
+/// are an Error of kind `usage` when the run begins, before anything is recorded. docs/resume.md says what a change of
+/// each option does at a resumption; a Setting that is not given is then taken from the record.
 struct Options {
   Setting<std::string> name = Setting<std::string>::unset("experiment");  ///< without `output` also that of its folder
   /// the metric to tune; a plain number that a trial returns is the value of this metric
@@ -64,7 +68,8 @@ struct Options {
   std::function<int(const RunningGroup&)> resize = {};
   int concurrency = 0;  ///< concurrent trials; 0: as many as there is room for
 
-  int max_failures = 0;       ///< how often a trial is tried again, from its last checkpoint
+  /// how often a trial is tried again, from its last checkpoint; preemptions do not count
+  int max_failures = 0;
   int max_failed_trials = 0;  ///< the experiment ends when more trials than this have failed for good; 0: no limit
   /// seconds without a report or Context::alive() (in a Study: without any call about it) until a trial counts as hung;
   /// 0: never

@@ -22,6 +22,9 @@ namespace hypertune::inline v0 {
 /// An experiment whose trials the caller runs. ask() returns a trial, report() asks whether it should go on, tell()
 /// ends it. Everything is recorded as in any other experiment; a result is durable when tell() returns. A Study opened
 /// with `.resume = true` knows all earlier results, and hands out again the trials that were asked for and never told.
+/// The constructor throws what Tuner::run() throws at its beginning; calls that record throw an Error of kind `io` once
+/// that is not possible any more.
+///
 /// Thread-safe. From another terminal the user may stop, pause, continue and annotate its trials, add a trial, or stop
 /// the whole study (`hypertune stop DIR`): then ask() returns no more trials, exhausted() is true, and trials that
 /// report are told to pause. ErasedStudy is the part that does not depend on the user's Config (the HTTP server uses
@@ -52,12 +55,13 @@ class ErasedStudy {
 
   /// Reports an intermediate result after step number `step` (from 0; by default the one after the last). Returns what
   /// to do: after `pause` a later ask() returns the trial again; after `stop` and `complete` it has ended: do not call
-  /// tell().
+  /// tell(). Errors of kind `usage`: no such trial, it does not run, or its step does not rise (a repetition of the
+  /// last report, with the same values, is accepted).
   Decision report(TrialId trial, Metrics metrics, std::optional<int> step = std::nullopt);
   /// The same; the report may have attributes.
   Decision report(TrialId trial, Report report);
 
-  /// Ends a trial with its result.
+  /// Ends a trial with its result, as its last report. Errors as of report(), and `usage` if an objective has no value.
   void tell(TrialId trial, Metrics metrics);
   void tell(TrialId trial, Report result);
   void tell(TrialId trial, double value);

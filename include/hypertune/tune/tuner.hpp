@@ -20,9 +20,11 @@ namespace hypertune::inline v0 {
 /// at a time.
 class Tuner {
  public:
+  /// Checks nothing and touches no file: run() does.
   Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options);
   Tuner(const Tuner&) = delete;
   Tuner& operator=(const Tuner&) = delete;
+  /// If async_run() has not ended: calls stop_now() and waits.
   ~Tuner();
 
   /// Runs until nothing is left to do, a stop condition is met or the user interrupts; returns the results. Throws an
@@ -49,8 +51,11 @@ class Tuner {
   /// thread.
   void stop_now();
 
+  /// The experiment's folder; it may be a relative path. run() determines it at its beginning; before, it is empty.
+  /// Other threads must not call this before that: they may once a trial or a callback has been called.
   const std::filesystem::path& directory() const;
-  /// One sentence why a trial waits; empty if it runs or has ended. May be called from any thread while run() runs.
+  /// One sentence why a trial waits; empty if it runs or has ended; says so if there is no such trial (yet). May be
+  /// called from any thread while run() runs.
   std::string why_pending(TrialId trial);
 
  private:
