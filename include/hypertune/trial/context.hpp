@@ -94,9 +94,14 @@ class Context {
   /// Requests a number of workers (0 or more), for a trial whose number of workers may change. It applies from the next
   /// report on, as far as there is room that no other trial waits for. Only the request of rank 0 counts. 0: as many as
   /// there is room for, as without a request. It holds until the next request, also in later attempts of the trial.
-  /// This checks nothing and throws nothing: a positive number outside of the bounds of `Options::workers` is replaced
-  /// by the nearest bound, and a notice says so. `Options::resize` and `hypertune resize` take precedence.
-  void request_workers(int workers) { requested_workers_ = workers; }
+  /// A number outside of the bounds of `Options::workers` is replaced by the nearest bound, and a notice says so.
+  /// `Options::resize` and `hypertune resize` take precedence. Error of kind `usage` for a negative number.
+  void request_workers(int workers) {
+    if (workers < 0)
+      fail(Errc::usage, "a trial cannot request {} workers: 0 is as many as there is room for, else a positive number",
+           workers);
+    requested_workers_ = workers;
+  }
   int requested_workers() const { return requested_workers_; }  ///< -1: no request in this attempt
 
   /// Steps that are done. A worker that joins others continues from their step.
