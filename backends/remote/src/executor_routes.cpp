@@ -70,7 +70,7 @@ void RemoteExecutor::State::wait(Seconds deadline) {
   {
     const std::lock_guard guard(mutex_);
     if (!std::exchange(woken_, true)) detail::asio::post(io_, [this] { drain_queue(); });
-    if (!failure_.empty()) fail(Errc::resources, "{}", failure_);
+    if (!failure_.empty()) fail(failure_code_, "{}", failure_);
   }
   wakeup_.wait_for(deadline - run_clock());
 }
