@@ -123,7 +123,7 @@ asio::awaitable<void> Agent::begin() {
   constexpr double most = 20;
   const Seconds until = steady_now() + most;
   while (try_lock() == Locking::again) {
-    if (steady_now() > until) refuse("processes of an earlier connection to this host do not end", false);
+    if (steady_now() > until) refuse(folder_->why_locked(), false);
     if (left_) co_return;
     co_await locking_.wait(0.02);
   }
