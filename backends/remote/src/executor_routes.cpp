@@ -223,6 +223,8 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   if (link->route(m) != nullptr) emit(m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Reported& m) {
+  // Checkpoints come in an Offer, and count when they are here.
+  if (m.checkpoint) fail(Errc::protocol, "a report with a checkpoint, which was not offered");
   Route* route = link->route(m);
   if (route == nullptr) return;
   route->waiting = !route->stopping && !route->leaving;
