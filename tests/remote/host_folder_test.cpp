@@ -5,6 +5,11 @@
 #include "support/test.hpp"
 
 #include <hypertune/error.hpp>
+#include <hypertune/process/process_marks.hpp>
+#include <hypertune/process/subprocess.hpp>
+
+#include <signal.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,11 +18,26 @@
 #include <thread>
 
 using namespace hypertune;
+using hypertune::detail::Descriptor;
+using hypertune::detail::open_at;
+using remote::detail::FolderHolder;
 using remote::detail::HostFolder;
 
 namespace {
 
 void put(const std::filesystem::path& file) { std::ofstream(file) << "it"; }
+
+/// A folder whose lock is held, by a child of this process as the lock says.
+struct HeldFolder {
+  TemporaryDirectory base;
+  HostFolder folder{base.path(), "e", "h"};
+  process::Subprocess child{{"sleep", "1000"}};
+  FolderHolder holder{process::mark_name(child.pid()), 1, remote::detail::number_space(), "node17"};
+  Descriptor lock = open_at(AT_FDCWD, (folder.path() / "lock").c_str(), O_RDWR);
+
+  HeldFolder() { REQUIRE(::flock(lock.get(), LOCK_EX | LOCK_NB) == 0); }
+  void say(const std::string& text) const { std::ofstream(folder.path() / "lock") << text; }
+};
 
 }  // namespace
 
@@ -68,4 +88,44 @@ TEST_CASE("what an agent left that was killed as it removed its folder goes with
   REQUIRE(folder.try_lock(1));
   folder.remove();
   CHECK_FALSE(std::filesystem::exists(base.path() / "e"));
+}
+
+TEST_CASE("who holds the folder of an earlier agent is killed on its own machine, and nowhere else") {
+  HeldFolder held;
+  SECTION("on another machine the number is another process's") {
+    held.holder.space = "00000000-0000-0000-0000-000000000000/pid:[1]";
+    held.say(held.holder.text());
+    CHECK_FALSE(held.folder.try_lock(2));
+    CHECK_THAT(held.folder.why_locked(), ContainsSubstring("machine 'node17'") &&
+                                             ContainsSubstring(std::to_string(held.child.pid())) &&
+                                             ContainsSubstring(held.folder.path().string()));
+    CHECK_FALSE(held.child.ready(0.2).exited);
+  }
+  SECTION("the number was given to another process since") {
+    held.holder.mark += "1";
+    held.say(held.holder.text());
+    CHECK_FALSE(held.folder.try_lock(2));
+    CHECK_FALSE(held.child.ready(0.2).exited);
+  }
+  SECTION("as an agent wrote itself that told neither") {
+    held.say(std::to_string(held.child.pid()) + " 1\n");
+    CHECK_FALSE(held.folder.try_lock(2));
+    CHECK_FALSE(held.child.ready(0.2).exited);
+  }
+  SECTION("it is that one") {
+    held.say(held.holder.text());
+    CHECK_FALSE(held.folder.try_lock(2));
+    REQUIRE(held.child.ready(20).exited);
+    CHECK(WTERMSIG(held.child.wait()) == SIGKILL);
+    CHECK_FALSE(held.folder.try_lock(2));
+    CHECK_THAT(held.folder.why_locked(), ContainsSubstring("do not end"));
+    held.lock = Descriptor();
+    CHECK(held.folder.try_lock(2));
+  }
+  SECTION("a later one than who asks") {
+    held.holder.incarnation = 3;
+    held.say(held.holder.text());
+    CHECK_THROWS_AS(held.folder.try_lock(2), Error);
+    CHECK_FALSE(held.child.ready(0.2).exited);
+  }
 }

@@ -127,3 +127,20 @@ TEST_CASE("a checkpoint that vanishes on its host before it has been read is bro
   CHECK(tuner[1].lost.empty());
   CHECK(fs::exists(script.path().parent_path() / "struck"));
 }
+
+TEST_CASE("an agent goes on whose disk does not say whether a checkpoint is there") {
+  const Script script(
+      "d=$(dirname \"$HYPERTUNE_RESTORE\"); mv \"$d\" \"$d.away\"; ln -s \"$(basename \"$d\")\" \"$d\"; exit 1");
+  const Hosts hosts(2);
+  ScriptedTuner tuner(RemoteExecutor(hosts.pool(1), options_for(script)), program_of(script));
+  Plan plan{.steps = Script::steps};
+  plan.throw_at = 1000;  // it may fail
+  tuner.add(plan);
+  tuner.run([&] { return tuner[0].sealed.size() == 1; });
+  tuner.inherited = tuner[0].sealed;
+  tuner.add(plan);
+  tuner.run([&] { return !tuner[1].causes.empty(); });
+  CHECK(tuner[1].causes.front().source == FailureSource::user);
+  CHECK(tuner[0].causes.empty());
+  CHECK(hosts.agents("a").size() == 1);
+}

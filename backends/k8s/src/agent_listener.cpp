@@ -5,11 +5,10 @@
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
@@ -43,9 +42,18 @@ AgentListener::State::State(ListenerOptions given)
   if (error)
     fail(error == asio::error::address_in_use ? Errc::busy : Errc::io, "cannot listen at {} port {}: {}",
          options.address, options.port, error.message());
-  asio::co_spawn(io, accept_all(), asio::detached);
+  keep_accepting();
   const hypertune::detail::SignalBlock block;
-  thread = std::thread([this] { io.run(); });
+  thread = std::thread([this] {
+    remote::detail::run_handlers(io, [](const std::string& why) {
+      hypertune::detail::say("hypertune: a connection of a worker failed: " + why);
+    });
+  });
+}
+
+// A connection that cannot be taken must not keep others out.
+void AgentListener::State::keep_accepting() {
+  remote::detail::spawn(io, accept_all(), [this](const std::string&) { keep_accepting(); });
 }
 
 AgentListener::State::~State() {

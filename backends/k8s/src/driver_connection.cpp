@@ -7,8 +7,6 @@
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/say.hpp>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -167,16 +165,32 @@ void DriverConnection::start_agent() {
     return channel_->close(e.what());
   }
   talking_ = 2;
-  asio::co_spawn(io_, speak(shared_from_this()), asio::detached);
-  asio::co_spawn(io_, tell_errors(shared_from_this()), asio::detached);
+  remote::detail::spawn(io_, speak(shared_from_this()), [self = shared_from_this()](const std::string& why) {
+    self->channel_->close(why);
+    self->talked();
+  });
+  remote::detail::spawn(io_, tell_errors(shared_from_this()), [self = shared_from_this()](const std::string& why) {
+    self->channel_->close(why);
+    self->told_errors();
+  });
+}
+
+void DriverConnection::talked() {
+  --talking_;
+  changed_.raise();
+}
+
+void DriverConnection::told_errors() {
+  errors_ended_ = true;
+  errors_over_.raise();
+  talked();
 }
 
 asio::awaitable<void> DriverConnection::speak(std::shared_ptr<DriverConnection> self) {
   co_await pump(self->channel_, self->stream_, Part::output, &self->spoken_);
   if (!self->channel_->closing()) co_await self->say_end();
   self->channel_->close("its agent has ended");
-  --self->talking_;
-  self->changed_.raise();
+  self->talked();
 }
 
 // Called when the agent has closed its stream: it has ended, or is about to.
@@ -215,10 +229,7 @@ asio::awaitable<void> DriverConnection::tell_errors(std::shared_ptr<DriverConnec
     told += n;
     static_cast<void>(co_await self->channel_->send(Part::errors, piece.data(), n + 1));
   }
-  self->errors_ended_ = true;
-  self->errors_over_.raise();
-  --self->talking_;
-  self->changed_.raise();
+  self->told_errors();
 }
 
 // The connection has ended. Closing the agent's stream makes it end its trials and itself.

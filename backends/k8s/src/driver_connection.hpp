@@ -42,6 +42,8 @@ class DriverConnection : public std::enable_shared_from_this<DriverConnection> {
   static asio::awaitable<void> speak(std::shared_ptr<DriverConnection> self);
   static asio::awaitable<void> tell_errors(std::shared_ptr<DriverConnection> self);
   asio::awaitable<void> say_end();
+  void talked();
+  void told_errors();
 
   asio::io_context& io_;
   const KeeperOptions& options_;

@@ -5,6 +5,7 @@
 #include "keeper_agents.hpp"
 
 #include <hypertune/k8s/pod_keeper.hpp>
+#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/io_context.hpp>
@@ -34,6 +35,7 @@ class PodKeeper {
   asio::awaitable<void> pause(double seconds, std::optional<DriverAddress> tried);
   std::optional<DriverAddress> find_driver(std::string& why) const;
   void say_trouble(const std::string& where, const std::string& why);
+  void fail_all(const std::string& why);
   void finish();
 
   KeeperOptions options_;
@@ -44,6 +46,7 @@ class PodKeeper {
   std::shared_ptr<DriverConnection> connection_;  // the current attempt or connection
   bool connecting_ = false;
   int stop_signals_ = 0;   // how often it was asked to end
+  int code_ = 0;           // its exit code
   double driver_seen_at_;  // when a driver was last there
   std::string trouble_;
   double trouble_told_ = -1e9;

@@ -5,8 +5,6 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -37,8 +35,8 @@ asio::awaitable<void> AgentListener::State::accept_all() {
       co_await again.wait(0.1);
       continue;
     }
-    auto channel = std::make_shared<WorkerChannel>(std::move(socket), tls);
-    asio::co_spawn(io, run_handshake(std::move(channel)), asio::detached);
+    const auto channel = std::make_shared<WorkerChannel>(std::move(socket), tls);
+    remote::detail::spawn(io, run_handshake(channel), [channel](const std::string& why) { channel->cut(why); });
   }
 }
 

@@ -4,6 +4,7 @@
 #include "worker_connection.hpp"
 
 #include <hypertune/k8s/agent_listener.hpp>
+#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
@@ -76,6 +77,7 @@ struct AgentListener::State {
   void end(Place& place, const std::shared_ptr<PendingStream>& pending, double grace);
 
   // ---- Called on the listener's own thread ----
+  void keep_accepting();
   asio::awaitable<void> accept_all();
   asio::awaitable<void> make_room();
   asio::awaitable<void> run_handshake(std::shared_ptr<WorkerChannel> channel);

@@ -6,8 +6,6 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
@@ -48,13 +46,14 @@ PodKeeper::PodKeeper(KeeperOptions options)
 
 int PodKeeper::run() {
   wait_for_signal();
-  asio::co_spawn(io_, keep_looking(), asio::detached);
+  const auto failed = [this](const std::string& why) { fail_all(why); };
+  remote::detail::spawn(io_, keep_looking(), failed);
   if (connects_to_driver()) {
     connecting_ = true;
-    asio::co_spawn(io_, keep_connecting(), asio::detached);
+    remote::detail::spawn(io_, keep_connecting(), failed);
   }
-  io_.run();
-  return 0;
+  remote::detail::run_handlers(io_, failed);
+  return code_;
 }
 
 void PodKeeper::wait_for_signal() {
@@ -111,6 +110,13 @@ asio::awaitable<void> PodKeeper::keep_looking() {
     }
     co_await looking_.wait(interval);
   }
+  finish();
+}
+
+// Without one of its parts, the pod would wait for agents or for its driver in vain.
+void PodKeeper::fail_all(const std::string& why) {
+  hypertune::detail::say("hypertune: this pod ends, because its keeper failed: " + why);
+  code_ = 1;
   finish();
 }
 

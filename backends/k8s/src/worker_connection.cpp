@@ -1,8 +1,6 @@
 // WorkerConnection: a worker's connection, on the driver's side.
 #include "worker_connection.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <sys/socket.h>
 
 #include <array>
@@ -40,7 +38,11 @@ void WorkerConnection::start(double ping, double silence) {
     stream_.cancel(ignored);
     err_.cancel(ignored);
   });
-  asio::co_spawn(channel_->stream().get_executor(), listen(shared_from_this()), asio::detached);
+  remote::detail::spawn(channel_->stream().get_executor(), listen(shared_from_this()),
+                        [self = shared_from_this()](const std::string& why) {
+                          self->channel_->cut(why);
+                          self->finish();
+                        });
 }
 
 void WorkerConnection::carry(StreamEnds ends) {
@@ -48,7 +50,8 @@ void WorkerConnection::carry(StreamEnds ends) {
   carries_ = true;
   assign(stream_, ends.stream);
   assign(err_, ends.err);
-  asio::co_spawn(channel_->stream().get_executor(), speak(shared_from_this()), asio::detached);
+  remote::detail::spawn(channel_->stream().get_executor(), speak(shared_from_this()),
+                        [self = shared_from_this()](const std::string& why) { self->channel_->close(why); });
 }
 
 asio::awaitable<void> WorkerConnection::listen(std::shared_ptr<WorkerConnection> self) {

@@ -53,8 +53,9 @@ int Agent::run() {
                   .ended = [this](const std::string&) { stop(0); }});
   send_hello();
   heard_ = steady_now();
-  asio::co_spawn(io_, check_liveness(), asio::detached);
-  io_.run();
+  const auto failed = [this](const std::string& why) { fail_all(why); };
+  spawn(io_, check_liveness(), failed);
+  run_handlers(io_, failed);
   stopping_ = true;
   stop_fetches_.request_stop();
   executor_.shutdown();
@@ -115,14 +116,14 @@ void Agent::on(const wire::Begin& m) {
   if (begin_) fail(Errc::protocol, "a second Begin");
   begin_ = m;
   rate_->set_rate(m.rate_limit);
-  asio::co_spawn(io_, begin(), asio::detached);
+  spawn(io_, begin(), [this](const std::string& why) { refuse(why); });
 }
 
 asio::awaitable<void> Agent::begin() {
   constexpr double most = 20;
   const Seconds until = steady_now() + most;
   while (try_lock() == Locking::again) {
-    if (steady_now() > until) refuse("processes of an earlier connection to this host do not end", false);
+    if (steady_now() > until) refuse(folder_->why_locked(), false);
     if (left_) co_return;
     co_await locking_.wait(0.02);
   }
@@ -184,9 +185,8 @@ void Agent::begin_locally() {
     };
     executor_.start(std::move(start));
     if (begin_->by_content) exchange_.emplace(*store_, begin_->token, rate_);
+    start_threads();
   } catch (const std::exception& e) { return refuse(e.what()); }
-  disk_.emplace(1);
-  helper_.emplace(1);
   begun_ = true;
   if (exchange_) tunnel_->accept([this](int socket) { exchange_->serve(socket); });
   if (exchange_ && begin_->direct) try {
@@ -196,11 +196,20 @@ void Agent::begin_locally() {
       channel_->send(Notice{hypertune::detail::format(
           "host '{}' gives no checkpoints to other hosts, they go through the driver: {}", host_name_, e.what())});
     }
-  asio::co_spawn(io_, follow_logs(), asio::detached);
+  spawn(io_, follow_logs(), [this](const std::string& why) { fail_all(why); });
   asio::post(*helper_, [this] { poll_usage_and_notices(steady_now()); });
   for (auto& message : std::exchange(early_, {})) {
     if (left_) return;
     std::visit([this](auto& m) { on(m); }, message);
+  }
+}
+
+void Agent::start_threads() {
+  try {
+    disk_.emplace(1);
+    helper_.emplace(1);
+  } catch (const std::exception& e) {
+    fail(Errc::io, "its agent cannot start its threads: {}; are there too many processes (ulimit -u)?", e.what());
   }
 }
 
@@ -210,7 +219,13 @@ void Agent::refuse(const std::string& why, bool permanent) {
   code_ = 1;
   channel_->send(wire::Refusal{why, permanent});
   channel_->close_when_sent();
-  asio::co_spawn(io_, stop_soon(), asio::detached);
+  spawn(io_, stop_soon(), [this](const std::string&) { io_.stop(); });
+}
+
+// A part of the agent has failed, so that it cannot be relied on. It ends, and the driver learns why.
+void Agent::fail_all(const std::string& why) {
+  hypertune::detail::say("hypertune: the agent ends: " + why);
+  refuse("its agent failed: " + why, false);
 }
 
 asio::awaitable<void> Agent::stop_soon() {

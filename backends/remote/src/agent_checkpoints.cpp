@@ -37,7 +37,7 @@ void Agent::resolve(const RunPointer& run) {
         if (run->over) return;
         if (*in_place) return begin(run, std::move(held), false);
         // It may have been dropped meanwhile; from here on it is pinned.
-        if (held && !std::filesystem::exists(store_->folder(*held))) held.reset();
+        if (held && !may_be_there(*store_, *held)) held.reset();
         if (held) return begin(run, std::move(held));
         want(run, false);
       });
@@ -111,7 +111,7 @@ void Agent::fetched(std::uint64_t transfer, bool direct, const FetchOutcome& out
 void Agent::arrived(const RunPointer& run, const CheckpointInfo& copy) {
   if (!run || run->over)
     cache_->add(copy, true);
-  else if (std::filesystem::exists(store_->folder(copy)))
+  else if (may_be_there(*store_, copy))
     begin(run, copy);
   else
     resolve(run);  // another run's copy of the same content, which was dropped meanwhile

@@ -96,7 +96,7 @@ void Agent::heard(CheckpointLost& e) {
 
 void Agent::heard(Failed& e) {
   const auto run = find(e);
-  if (run && run->damaged.empty() && run->pinned && !std::filesystem::exists(store_->folder(*run->pinned)))
+  if (run && run->damaged.empty() && run->pinned && !may_be_there(*store_, *run->pinned))
     run->damaged = "it vanished before it was read";
   if (run && !run->damaged.empty()) return repair(run);
   // A signal that ends all processes of a host, a job or a pod may reach the trial first. If the agent ends next, the

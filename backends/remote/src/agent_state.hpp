@@ -96,8 +96,10 @@ class Agent {
   enum class Locking { done, again, refused };
   Locking try_lock();
   void begin_locally();
+  void start_threads();
 
   void refuse(const std::string& why, bool permanent = true);
+  void fail_all(const std::string& why);
   asio::awaitable<void> stop_soon();
   void stop(int code);
 

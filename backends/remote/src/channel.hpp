@@ -7,11 +7,10 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
+#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -41,6 +40,13 @@ namespace hypertune::inline v0::remote::detail {
 
 namespace asio = boost::asio;
 using hypertune::detail::Descriptor;
+
+/// A duplicate with close-on-exec, which belongs to the caller. Error of kind `io` if too many files are open.
+inline int duplicate_of(const Descriptor& fd) {
+  const int copy = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0);
+  if (copy < 0) fail(Errc::io, "cannot open a stream to an agent: {}", std::generic_category().message(errno));
+  return copy;
+}
 
 inline Seconds steady_now() { return hypertune::detail::steady_seconds(); }
 
@@ -83,7 +89,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   /// Sends a heartbeat every `seconds` from now on.
   void beat(double seconds) {
     interval_ = seconds;
-    if (!std::exchange(beating_, true)) asio::co_spawn(io_, beat_loop(shared_from_this()), asio::detached);
+    if (std::exchange(beating_, true)) return;
+    spawn(io_, beat_loop(shared_from_this()), [self = shared_from_this()](const std::string& why) { self->end(why); });
   }
 
   void send(const wire::Message& message) {
@@ -132,8 +139,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   static std::string why(int error) { return std::generic_category().message(error); }
   // Duplicates a descriptor, with close-on-exec and non-blocking.
   static Descriptor own(Descriptor given) {
-    Descriptor fd(::fcntl(given.get(), F_DUPFD_CLOEXEC, 0));
-    const int flags = fd ? ::fcntl(fd.get(), F_GETFL) : -1;
+    Descriptor fd(duplicate_of(given));
+    const int flags = ::fcntl(fd.get(), F_GETFL);
     if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) < 0)
       fail(Errc::io, "cannot open a stream to an agent: {}", why(errno));
     return fd;

@@ -18,6 +18,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace hypertune::inline v0::remote::detail {
@@ -163,6 +164,13 @@ inline CheckpointInfo duplicate(LocalCheckpointStore& store, const CheckpointInf
   IncomingCopy to(store, from.offer());
   while (const auto piece = from.next()) to.add(piece->bytes);
   return to.seal();
+}
+
+/// Whether a checkpoint's folder is in `store`. If the disk gives an error it counts as there: what reads it then finds
+/// out.
+inline bool may_be_there(const LocalCheckpointStore& store, const CheckpointInfo& info) {
+  std::error_code error;
+  return std::filesystem::exists(store.folder(info), error) || error;
 }
 
 /// The sealed checkpoint in `store` with the same content, under any name.

@@ -30,7 +30,7 @@ class DescriptorWatch : public boost::asio::execution_context::service {
   static inline boost::asio::execution_context::id id;
 
   explicit DescriptorWatch(boost::asio::io_context& io)
-      : service(io), epoll_(io, ::epoll_create1(EPOLL_CLOEXEC)), fd_(epoll_.native_handle()) {}
+      : service(io), epoll_(io, new_epoll()), fd_(epoll_.native_handle()) {}
 
   /// Calls `ready` whenever `events` (EPOLLIN, EPOLLOUT), the end of the stream or an error are pending, until
   /// remove(fd), which must come before `fd` is closed. Returns false and sets errno if the descriptor cannot be
@@ -55,6 +55,12 @@ class DescriptorWatch : public boost::asio::execution_context::service {
   }
 
  private:
+  static int new_epoll() {
+    const int fd = ::epoll_create1(EPOLL_CLOEXEC);
+    if (fd < 0) fail(Errc::io, "cannot watch streams: {}", std::generic_category().message(errno));
+    return fd;
+  }
+
   void shutdown() override {
     const auto held = std::exchange(ready_, {});
     boost::system::error_code ignored;
@@ -66,7 +72,12 @@ class DescriptorWatch : public boost::asio::execution_context::service {
     waiting_ = true;
     epoll_.async_wait(boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code error) {
       waiting_ = false;
-      if (!error) look();
+      try {
+        if (!error) look();
+      } catch (...) {
+        wait();  // for the other descriptors
+        throw;
+      }
       wait();
     });
   }

@@ -60,7 +60,7 @@ void DriverCheckpoints::ended(TrialId trial) {
 }
 
 void DriverCheckpoints::stop() {
-  stop_identifying_.request_stop();
+  content_ids_.stop();
   fetches_.join();
   if (exchange_) exchange_->stop();
 }
@@ -70,11 +70,7 @@ void DriverCheckpoints::reset() {
   exchange_.reset();
   if (shared_) shared_->close();
   shared_.reset();
-  content_ids_.clear();
-  to_identify_.clear();
-  identifying_.clear();
-  identifying_now_ = false;
-  stop_identifying_ = {};
+  content_ids_.reset();
   fetching_.clear();
   fetching_now_ = 0;
 }
@@ -243,16 +239,13 @@ void DriverCheckpoints::fetch_next(const LinkPointer& link, const ConnectionPoin
     auto done = [this, link, connection, offer, outcome] { fetched(link, connection, offer, *outcome); };
     auto job = [this, offer, outcome, done, name = "host '" + link->spec.name + "'", tunnel = connection->tunnel,
                 stop = connection->stop.get_token(), store = *store_]() mutable {
-      std::optional<CheckpointInfo> here;
       try {
         auto report = exchange_->fetch(tunnel, name, offer.info, stop);
         // Equal content, but a separate checkpoint: each one is dropped separately.
         if (report.was_here) report.checkpoint = duplicate(store, report.checkpoint);
-        here = report.checkpoint;
         outcome->report = std::move(report);
       } catch (const std::exception& e) { outcome->error = e.what(); }
       asio::post(executor_.io, std::move(done));  // its references are released on the io_context's thread
-      if (here && executor_.options.direct) identify(*here);
     };
     try {
       fetches_.run(std::move(job));
@@ -282,6 +275,7 @@ void DriverCheckpoints::fetched(const LinkPointer& link, const ConnectionPointer
     link->account.sent += report->bytes_moved + report->bytes_overhead;
     link->account.reused += report->bytes_reused;
     executor_.publish(*link);
+    if (executor_.options.direct) content_ids_.want(report->checkpoint);
   }
   take(link, connection, offer, report ? std::optional(report->checkpoint) : std::nullopt, outcome.error);
   fetch_all();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "checkpoint_exchange.hpp"
+#include "content_ids.hpp"
 #include "job_threads.hpp"
 #include "link.hpp"
 #include "shared_folder.hpp"
@@ -9,6 +10,7 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include <atomic>
@@ -22,6 +24,7 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::remote::detail {
@@ -79,12 +82,11 @@ class DriverCheckpoints {
   void reset();
 
  private:
-  static constexpr int fetches_at_once = 8;       // per host
-  static constexpr int max_fetches = 64;          // in total; each has a thread
-  static constexpr std::size_t max_held = 256;    // known checkpoints per host
-  static constexpr std::size_t max_known = 4096;  // entries of content_ids_
-  static constexpr int max_offered = 64;          // pending offers per trial
-  static constexpr int max_requests = 100;        // requests of an attempt for the checkpoint it continues from
+  static constexpr int fetches_at_once = 8;     // per host
+  static constexpr int max_fetches = 64;        // in total; each has a thread
+  static constexpr std::size_t max_held = 256;  // known checkpoints per host
+  static constexpr int max_offered = 64;        // pending offers per trial
+  static constexpr int max_requests = 100;      // requests of an attempt for the checkpoint it continues from
 
   template <class Offers, class P>
   static void require_few(const Offers& offers, TrialId trial, const P& offer_of);
@@ -102,8 +104,6 @@ class DriverCheckpoints {
   void close_request(const ConnectionPointer& connection, std::uint64_t transfer);
   void note_without(const std::string& digest, const std::vector<std::string>& endpoints);
   void note_holder(const ConnectionPointer& connection, const CheckpointInfo& info);
-  void identify_next();
-  void identify(const CheckpointInfo& info);
   void send_copy(const LinkPointer& link, const ConnectionPointer& connection, const wire::Want& wanted);
 
   const ExecutorParts executor_;
@@ -114,12 +114,12 @@ class DriverCheckpoints {
   std::string token_;
   const std::shared_ptr<TokenBucket> rate_;
   std::optional<SharedFolder> shared_;
-  std::map<std::string, std::string> content_ids_;  // by digest; only computed ones
-  std::deque<CheckpointInfo> to_identify_;
-  std::set<std::string> identifying_;  // digests of to_identify_ and of the running computation
-  bool identifying_now_ = false;
-  std::stop_source stop_identifying_;
   JobThreads fetches_;
+  ContentIds content_ids_{
+      {.elsewhere = [this](ContentIds::Job job) { fetches_.run(std::move(job)); },
+       .here = [this](ContentIds::Job job) { asio::post(executor_.io, std::move(job)); },
+       .compute = [this](const CheckpointInfo& info,
+                         std::stop_token stop) { return exchange_->content_id(info, std::move(stop)); }}};
   int fetching_now_ = 0;
   std::size_t turn_ = 0;        // whose turn it is to fetch next
   std::set<TrialId> fetching_;  // trials with a checkpoint that is being fetched or dropped; one at a time

@@ -28,10 +28,7 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
     note_without(info.digest, m.without);
     note_holder(connection, info);
     close_request(connection, m.transfer);
-    if (executor_.options.direct && !content_ids_.contains(info.digest) && identifying_.insert(info.digest).second) {
-      to_identify_.push_back(info);
-      identify_next();
-    }
+    if (executor_.options.direct) content_ids_.want(info);
   }
   (m.direct ? link->account.direct : link->account.received) += m.moved;
   link->account.reused += m.reused;
@@ -53,35 +50,6 @@ std::optional<wire::Piece> DriverCheckpoints::next_whole(const ConnectionPointer
     }
   }
   return std::nullopt;
-}
-
-// Computes the ids of checkpoints' contents, with which hosts can verify a checkpoint from another host. One at a time,
-// because it reads all of a checkpoint.
-void DriverCheckpoints::identify_next() {
-  if (identifying_now_ || to_identify_.empty() || stop_identifying_.stop_requested()) return;
-  const CheckpointInfo info = std::move(to_identify_.front());
-  to_identify_.pop_front();
-  try {
-    fetches_.run([this, info] { identify(info); });
-    identifying_now_ = true;
-  } catch (const std::exception&) { identifying_.erase(info.digest); }  // without an id, hosts trust each other
-}
-
-// Called on a thread that may block.
-void DriverCheckpoints::identify(const CheckpointInfo& info) {
-  std::optional<std::string> id;
-  try {
-    id = exchange_->content_id(info, stop_identifying_.get_token());
-  } catch (const std::exception&) {}  // it has been dropped, or the run ends
-  asio::post(executor_.io, [this, digest = info.digest, id] {
-    if (id) {
-      if (content_ids_.size() >= max_known) content_ids_.erase(content_ids_.begin());
-      content_ids_[digest] = *id;
-    }
-    identifying_.erase(digest);
-    identifying_now_ = false;
-    identify_next();
-  });
 }
 
 // The host has made or fetched the checkpoint, so others may fetch it from there.
@@ -116,7 +84,7 @@ wire::Source DriverCheckpoints::source_of(const LinkPointer& link, const Connect
   }
   if (holders.empty()) return source;
   for (const auto& holder : holders) source.peers.push_back(holder->endpoint);
-  if (const auto id = content_ids_.find(wanted.info.digest); id != content_ids_.end()) source.content_id = id->second;
+  source.content_id = content_ids_.of(wanted.info.digest);
   ++holders.front()->providing;
   connection->requests[wanted.transfer].provider = holders.front();
   return source;

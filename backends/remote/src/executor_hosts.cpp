@@ -45,7 +45,11 @@ void RemoteExecutor::State::begin() {
   checkpoints_.begin(*ends_);
   {
     const hypertune::detail::SignalBlock block;
-    thread_ = std::thread([this] { io_.run(); });
+    thread_ = std::thread([this] {
+      detail::run_handlers(io_, [this](const std::string& why) {
+        fail_run("the connections to hosts cannot go on: " + why, Errc::experiment);
+      });
+    });
   }
   pool_.on_change([this] { look_soon(); });
   look_soon();
@@ -140,7 +144,12 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
     announce(link);
   }
   if (actions.lost) fail_all(link, was_draining);
-  if (actions.connect) detail::asio::co_spawn(io_, connect(link, ++link->generation), detail::asio::detached);
+  if (actions.connect) {
+    const std::uint64_t generation = ++link->generation;
+    detail::spawn(io_, connect(link, generation), [this, link, generation](const std::string& why) {
+      if (link->generation == generation) give_up(link, why);
+    });
+  }
   arm(link);
 }
 
@@ -210,13 +219,22 @@ detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, s
 void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
   const auto connection = std::make_shared<Connection>(io_);
   connection->carrier = std::move(stream.carrier);
-  connection->err.assign(::fcntl(stream.err.get(), F_DUPFD_CLOEXEC, 0));
-  connection->channel = std::make_shared<detail::Channel>(io_, std::move(stream.from), std::move(stream.to), true);
-  connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
-  connection->pace = checkpoints_.new_pace();
+  try {
+    connection->err.assign(detail::duplicate_of(stream.err));
+    connection->channel = std::make_shared<detail::Channel>(io_, std::move(stream.from), std::move(stream.to), true);
+    connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
+    connection->pace = checkpoints_.new_pace();
+  } catch (...) {
+    detail::asio::post(*ends_, [carrier = std::move(connection->carrier)]() mutable { carrier.end(); });  // it blocks
+    throw;
+  }
   link->connection = connection;
   ++link->account.incarnations;
   const std::weak_ptr<Connection> weak = connection;  // the connection owns the channel, which owns the handlers
+  const auto failed = [this, link, weak](const std::string& why) {
+    const auto here = weak.lock();
+    if (here && !here->over) give_up(link, why);
+  };
   connection->channel->open({.message =
                                  [this, link, weak](wire::Message message) {
                                    const auto here = weak.lock();
@@ -236,12 +254,12 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                                return here->tunnel->next_in_turn([&] { return checkpoints_.next_whole(here); });
                              },
                              .ended =
-                                 [this, link, weak](const std::string& why) {
+                                 [this, link, weak, failed](const std::string& why) {
                                    const auto here = weak.lock();
                                    if (!here || here->over || closing()) return;
-                                   detail::asio::co_spawn(io_, retire(link, here, why), detail::asio::detached);
+                                   detail::spawn(io_, retire(link, here, why), failed);
                                  }});
-  detail::asio::co_spawn(io_, read_errors(connection), detail::asio::detached);
+  detail::spawn(io_, read_errors(connection), failed);
   step(link, [](HostStateMachine& m) {
     m.opened(detail::steady_now());
     return HostActions{};
@@ -281,6 +299,13 @@ detail::asio::awaitable<void> RemoteExecutor::State::retire(LinkPointer link, Co
     failure = link->spec.dialer.classify(connection->errors);
   }
   step(link, [&](HostStateMachine& m) { return m.ended(why, detail::steady_now(), failure); });
+  close(link, 0);
+}
+
+// Something on this side has failed that the host needs: it is lost for that reason, and tried again.
+void RemoteExecutor::State::give_up(const LinkPointer& link, const std::string& why) {
+  if (closing()) return;
+  step(link, [&](HostStateMachine& m) { return m.ended(why, detail::steady_now()); });
   close(link, 0);
 }
 

@@ -70,7 +70,7 @@ void RemoteExecutor::State::wait(Seconds deadline) {
   {
     const std::lock_guard guard(mutex_);
     if (!std::exchange(woken_, true)) detail::asio::post(io_, [this] { drain_queue(); });
-    if (!failure_.empty()) fail(Errc::resources, "{}", failure_);
+    if (!failure_.empty()) fail(failure_code_, "{}", failure_);
   }
   wakeup_.wait_for(deadline - run_clock());
 }
@@ -223,6 +223,8 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   if (link->route(m) != nullptr) emit(m);
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, Reported& m) {
+  // Checkpoints come in an Offer, and count when they are here.
+  if (m.checkpoint) fail(Errc::protocol, "a report with a checkpoint, which was not offered");
   Route* route = link->route(m);
   if (route == nullptr) return;
   route->waiting = !route->stopping && !route->leaving;

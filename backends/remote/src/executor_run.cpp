@@ -69,15 +69,24 @@ void RemoteExecutor::State::check_all_refused() {
         const auto& text = options_.interchangeable ? kinds.try_emplace(kind_of_problem(why), why).first->second : why;
         troubles.emplace_back(link->spec.name, text);
       }
-    {
-      const std::lock_guard guard(mutex_);
-      failure_ = hypertune::detail::format(
-          "no {} can be used, and that does not pass by itself: {} (once this is mended, resume the experiment: what "
-          "it has done is kept)",
-          options_.interchangeable ? "worker" : "host", hypertune::detail::host_troubles_text(troubles));
-    }
-    wakeup_.signal();
+    fail_run(hypertune::detail::format("no {} can be used, and that does not pass by itself: {}",
+                                       options_.interchangeable ? "worker" : "host",
+                                       hypertune::detail::host_troubles_text(troubles)),
+             Errc::resources);
   });
+}
+
+// The run cannot continue: wait() throws, with the first reason.
+void RemoteExecutor::State::fail_run(const std::string& why, Errc code) {
+  {
+    const std::lock_guard guard(mutex_);
+    if (!failure_.empty()) return;
+    failure_ =
+        hypertune::detail::format("{} (once this is mended, resume the experiment: what it has done is kept)", why);
+    failure_code_ = code;
+    tried_changed_.notify_all();
+  }
+  wakeup_.signal();
 }
 
 std::vector<HostAccount> RemoteExecutor::State::accounts() {
@@ -97,7 +106,7 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   std::unique_lock lock(mutex_);
   const auto seconds = [](double s) { return std::chrono::duration<double>(s); };
   const auto all_tried = [&] { return tried_ > 0 && tried_ == published_.size(); };
-  const auto answered = [&] { return usable_ > 0 || all_tried(); };
+  const auto answered = [&] { return usable_ > 0 || all_tried() || !failure_.empty(); };
   // After some seconds without an answer, tell the user.
   const double most = options_.timeouts.connect + 1, quiet = std::min(5.0, most / 2);
   if (!tried_changed_.wait_for(lock, seconds(quiet), answered)) {
@@ -114,6 +123,7 @@ std::vector<Host> RemoteExecutor::State::hosts() {
   const double took = detail::steady_now() - begun;
   tried_changed_.wait_for(lock, seconds(std::min(options_.gather, std::max(1.0, took))), all_tried);
   if (usable_ == 0) {
+    if (!failure_.empty()) fail(failure_code_, "{}", failure_);
     hypertune::detail::HostTroubles troubles;
     for (const auto& each : published_)
       if (!each.problem.empty()) troubles.emplace_back(each.account.name, each.problem);
@@ -128,7 +138,8 @@ void RemoteExecutor::State::shutdown() {
   pool_.on_change(nullptr);
   closing_.request_stop();
   stop_dialing_.request_stop();  // does not wait for hanging connection attempts
-  detail::asio::post(io_, [this] { detail::asio::co_spawn(io_, close_connections(), detail::asio::detached); });
+  detail::asio::post(
+      io_, [this] { detail::spawn(io_, close_connections(), [this](const std::string&) { stop_thread(); }); });
   thread_.join();
   for (const auto& link : links_)
     if (link->connection) link->connection->stop.request_stop();
@@ -176,6 +187,10 @@ detail::asio::awaitable<void> RemoteExecutor::State::close_connections() {
     while (!channel->closed() && detail::steady_now() < until) co_await pause.wait(0.002);
   for (const auto& channel : channels) channel->close();
   while (ending_ > 0 && detail::steady_now() < until + 0.5) co_await pause.wait(0.002);  // then by force
+  stop_thread();
+}
+
+void RemoteExecutor::State::stop_thread() {
   work_.reset();
   io_.stop();
 }

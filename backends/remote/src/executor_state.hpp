@@ -66,6 +66,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void open(const LinkPointer& link, AgentStream stream);
   detail::asio::awaitable<void> read_errors(ConnectionPointer connection);
   detail::asio::awaitable<void> retire(LinkPointer link, ConnectionPointer connection, std::string why);
+  void give_up(const LinkPointer& link, const std::string& why);
   void close(const LinkPointer& link, double grace);
   void send_begin(const LinkPointer& link);
   void announce(const LinkPointer& link);
@@ -82,7 +83,9 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void publish(Link& link);
   bool all_refused() const;
   void check_all_refused();
+  void fail_run(const std::string& why, Errc code);
   detail::asio::awaitable<void> close_connections();
+  void stop_thread();
 
   // ---- commands and events (executor_routes.cpp) ----
   void drain_queue();
@@ -172,6 +175,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   std::vector<Published> published_;    // in the order of links_
   std::size_t usable_ = 0, tried_ = 0;  // counts in published_
   std::string failure_;                 // why the run cannot continue
+  Errc failure_code_ = Errc::resources;
   std::vector<Command> queue_;
   bool woken_ = false;
   hypertune::detail::WakeupEvent wakeup_;

@@ -2,20 +2,24 @@
 #pragma once
 
 #include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/process/process_marks.hpp>
 
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -60,6 +64,58 @@ inline std::error_code make_private_folder(const std::filesystem::path& path) {
   return {why, std::generic_category()};
 }
 
+inline std::string machine_name() {
+  utsname system{};
+  ::uname(&system);
+  return system.nodename;
+}
+
+/// Equal for processes among which a process number means the same: on one machine, since it was started, in one pid
+/// namespace. One word.
+inline std::string number_space() {
+  std::string boot = hypertune::detail::read_file("/proc/sys/kernel/random/boot_id").value_or("");
+  while (!boot.empty() && boot.back() == '\n') boot.pop_back();
+  if (boot.empty()) boot = machine_name();
+  char space[64] = {};
+  static_cast<void>(!::readlink("/proc/self/ns/pid", space, sizeof space - 1));
+  return fmt::format("{}/{}", boot, space);
+}
+
+/// The process that holds a folder, as it has written itself into the lock.
+struct FolderHolder {
+  std::string mark;  ///< process::mark_name()
+  std::uint64_t incarnation = 0;
+  std::string space;    ///< number_space()
+  std::string machine;  ///< its name
+
+  static FolderHolder this_process(std::uint64_t incarnation) {
+    return {process::mark_name(::getpid()), incarnation, number_space(), machine_name()};
+  }
+  /// nullopt if the text is being written.
+  static std::optional<FolderHolder> of(const std::string& text) {
+    FolderHolder holder;
+    std::istringstream in(text);
+    if (!(in >> holder.mark >> holder.incarnation)) return std::nullopt;
+    in >> holder.space >> holder.machine;
+    return holder;
+  }
+  std::string text() const { return fmt::format("{} {} {} {}\n", mark, incarnation, space, machine); }
+
+  /// Its number counts only among processes of one number space; a folder may be on a disk that machines share.
+  bool is_on_this_machine() const { return space == number_space(); }
+  std::string pid() const { return mark.substr(0, mark.find('.')); }
+
+  /// Kills the process if it lives on this machine and is not this one. Not one that has got its number since.
+  void kill() const {
+    if (!is_on_this_machine() || mark == process::mark_name(::getpid())) return;
+    std::error_code error;
+    if (const auto process = process::marked_process(mark, error))
+      process->signal(SIGKILL);
+    else if (error && process::mark_name(process::to_pid(pid())) == mark)  // a kernel without pidfds
+      ::kill(process::to_pid(pid()), SIGKILL);
+  }
+};
+
 /// The lock is on an open file description that all processes forked by the holder share. It is free only when the
 /// agent, its guardian and all their workers have ended. The holder may remove the folder; a waiting process then makes
 /// a new one.
@@ -73,26 +129,35 @@ class HostFolder {
 
   const std::filesystem::path& path() const { return path_; }
 
-  /// Takes the lock. Returns false if an earlier incarnation still has it; its agent is then killed. Error of kind
-  /// `busy` if a later incarnation has it: then this one is stale.
+  /// Takes the lock. Returns false if an earlier incarnation still has it; its agent is then killed if it is on this
+  /// machine. Error of kind `busy` if a later incarnation has it: then this one is stale.
   bool try_lock(std::uint64_t incarnation) {
     if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) {
       if (!is_there()) return make(), false;
-      const std::string text = fmt::format("{} {}\n", ::getpid(), incarnation);
+      const std::string text = FolderHolder::this_process(incarnation).text();
       if (::ftruncate(lock_.get(), 0) != 0 ||
           ::pwrite(lock_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
         hypertune::detail::fail_io(errno, "write", path_ / "lock");
       return true;
     }
     if (errno != EWOULDBLOCK && errno != EINTR) hypertune::detail::fail_io(errno, "lock", path_ / "lock");
-    char text[64] = {};
+    char text[512] = {};
     static_cast<void>(!::pread(lock_.get(), text, sizeof text - 1, 0));
-    long pid = 0;
-    unsigned long long theirs = 0;
-    if (std::sscanf(text, "%ld %llu", &pid, &theirs) != 2) return false;  // it is being written
-    if (theirs > incarnation) fail(Errc::busy, "a later connection to this host has taken over (process {})", pid);
-    if (pid > 1 && pid != ::getpid()) ::kill(static_cast<pid_t>(pid), SIGKILL);  // its guardian ends the rest
+    holder_ = FolderHolder::of(text);
+    if (!holder_) return false;
+    if (holder_->incarnation > incarnation)
+      fail(Errc::busy, "a later connection to this host has taken over (process {})", holder_->pid());
+    holder_->kill();  // its guardian ends the rest
     return false;
+  }
+  /// Why the lock is not free, after try_lock() has returned false for long.
+  std::string why_locked() const {
+    if (!holder_ || holder_->is_on_this_machine()) return "processes of an earlier connection to this host do not end";
+    return fmt::format(
+        "an earlier connection's agent still runs on {} (process {}) and holds the folder '{}', which this machine "
+        "shares: end it there, or have XDG_CACHE_HOME name a folder of each machine's own",
+        holder_->machine.empty() ? "another machine" : fmt::format("machine '{}'", holder_->machine), holder_->pid(),
+        path_.string());
   }
 
   /// Deletes the folder. Must be called by the lock's holder. Files of a later holder are not touched.
@@ -137,6 +202,7 @@ class HostFolder {
 
   std::filesystem::path experiment_, path_;
   Descriptor lock_;
+  std::optional<FolderHolder> holder_;  // another one, when the lock was tried last
 };
 
 }  // namespace hypertune::inline v0::remote::detail

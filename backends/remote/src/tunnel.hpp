@@ -43,17 +43,19 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
   /// connection.
   int connect() {
     if (closed_) fail(Errc::io, "the connection is lost");
-    auto [near, far] = hypertune::detail::make_socket_pair();
-    const auto shared = std::make_shared<Descriptor>(std::move(far));
-    asio::post(io_, [self = weak_from_this(), shared] {
+    const auto [near, far] = hypertune::detail::make_socket_pair();
+    // Everything that needs a descriptor is done here, where an error has somebody to handle it.
+    const auto stream = stream_of(far);
+    const int socket = duplicate_of(near);
+    asio::post(io_, [self = weak_from_this(), stream] {
       const auto tunnel = self.lock();
-      if (!tunnel || tunnel->closed_) return;
+      if (!tunnel || tunnel->closed_) return;  // who has the socket sees its end
       const std::uint64_t id = tunnel->next_;
       tunnel->next_ += 2;
       tunnel->channel_->send(wire::StreamOpen{id});
-      tunnel->begin(id, *shared);
+      tunnel->begin(id, stream);
     });
-    return ::fcntl(near.get(), F_DUPFD_CLOEXEC, 0);
+    return socket;
   }
 
   void on(const wire::StreamOpen& m) {
@@ -64,8 +66,9 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     try {
       if (!accept_) fail(Errc::io, "nothing is served here");
       const auto [near, far] = hypertune::detail::make_socket_pair();
-      accept_(::fcntl(far.get(), F_DUPFD_CLOEXEC, 0));
-      begin(m.stream, near);
+      const auto stream = stream_of(near);
+      accept_(duplicate_of(far));
+      begin(m.stream, stream);
     } catch (const std::exception&) { channel_->send(wire::StreamEnd{m.stream}); }
   }
   void on(wire::StreamPiece& m) {
@@ -107,9 +110,8 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
 
  private:
   struct Stream {
-    Stream(asio::io_context& io, std::uint64_t number, int fd)
-        : id(number), socket(io, asio::local::stream_protocol(), fd) {}
-    const std::uint64_t id;
+    explicit Stream(asio::io_context& io) : socket(io) {}
+    std::uint64_t id = 0;
     asio::local::stream_protocol::socket socket;
     std::array<char, wire::piece_size> buffer;
     std::size_t ready = 0;  // bytes in the buffer that wait to be sent
@@ -134,10 +136,18 @@ class Tunnel : public std::enable_shared_from_this<Tunnel> {
     return std::nullopt;
   }
 
-  void begin(std::uint64_t id, const Descriptor& end) {
-    const int own = ::fcntl(end.get(), F_DUPFD_CLOEXEC, 0);
-    if (own < 0) fail(Errc::io, "cannot open a stream: {}", std::generic_category().message(errno));
-    const auto stream = std::make_shared<Stream>(io_, id, own);
+  // A stream without a number. May be called from any thread.
+  StreamPointer stream_of(const Descriptor& end) {
+    auto stream = std::make_shared<Stream>(io_);
+    const int own = duplicate_of(end);
+    boost::system::error_code error;
+    stream->socket.assign(asio::local::stream_protocol(), own, error);
+    if (!error) return stream;
+    ::close(own);
+    fail(Errc::io, "cannot open a stream to an agent: {}", error.message());
+  }
+  void begin(std::uint64_t id, const StreamPointer& stream) {
+    stream->id = id;
     streams_[id] = stream;
     read(stream);
   }

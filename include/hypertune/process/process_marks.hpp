@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -55,21 +56,31 @@ class MarkedProcess {
   hypertune::detail::Descriptor handle_;
 };
 
+/// The living process with this mark, on this machine and in this pid namespace. Without `error`: there is certainly
+/// none.
+inline std::optional<MarkedProcess> marked_process(const std::string& mark, std::error_code& error) {
+  error = std::make_error_code(std::errc::invalid_argument);
+  const std::string_view number = std::string_view(mark).substr(0, mark.find('.'));
+  const pid_t pid = to_pid(number);
+  if (pid <= 1 || number.size() == mark.size()) return std::nullopt;
+  error.clear();
+  hypertune::detail::Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  // Checked after the pidfd was opened: the number cannot be reused any more.
+  if (handle && is_alive(pid) && mark_name(pid) == mark) return MarkedProcess(pid, std::move(handle));
+  if (!handle && errno != ESRCH) error = {errno, std::generic_category()};
+  return std::nullopt;
+}
+
 /// The living processes that have a mark in the folder. All other marks are removed.
 inline std::vector<MarkedProcess> marked_processes(const std::filesystem::path& folder) {
   std::vector<MarkedProcess> found;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), none; !error && entry != none;
        entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const std::string_view number = std::string_view(name).substr(0, name.find('.'));
-    const pid_t pid = to_pid(number);
-    if (pid <= 1 || number.size() == name.size()) continue;
-    hypertune::detail::Descriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    // Checked after the pidfd was opened: the number cannot be reused any more.
-    if (handle && is_alive(pid) && mark_name(pid) == name)
-      found.emplace_back(pid, std::move(handle));
-    else if (handle || errno == ESRCH)
+    std::error_code unknown;
+    if (auto process = marked_process(entry->path().filename().string(), unknown))
+      found.push_back(std::move(*process));
+    else if (!unknown)
       ::unlink(entry->path().c_str());
   }
   return found;

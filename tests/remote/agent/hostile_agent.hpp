@@ -69,6 +69,8 @@ class HostileAgent {
     if (deed_ == "credit for nothing") say(wire::Credit{std::uint64_t{1} << 40U});
     if (deed_ == "a driver's message") say(wire::Begin{});
     if (deed_ == "a second Hello") say(wire::Hello{});
+    if (deed_ == "a report with a checkpoint")
+      say(Reported{launch.trial, launch.attempt, report("value", 1), made, key_of(launch).second});
     if (deed_ == "garbage") out_ += std::string(100000, '\x7f');
     if (deed_ == "a frame without end") out_ += std::string("\xff\xff\xff\x7f\x0d", 5);
     if (deed_ == "pieces beyond the window")

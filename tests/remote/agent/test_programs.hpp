@@ -6,6 +6,10 @@
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/command.hpp>
 
+#include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -59,6 +63,21 @@ struct ChattyTrainer : conformance::PlannedTrainer {
   TrialId trial;
 };
 
+/// From here on this process can start one more thread: the memory for a second one's stack is beyond its limit.
+inline void allow_one_thread() {
+  constexpr std::size_t stack = std::size_t{1} << 30U;
+  pthread_attr_t attributes;
+  if (::pthread_getattr_default_np(&attributes) != 0 || ::pthread_attr_setstacksize(&attributes, stack) != 0 ||
+      ::pthread_setattr_default_np(&attributes) != 0)
+    fail(Errc::io, "the size of stacks cannot be set");
+  ::pthread_attr_destroy(&attributes);
+  rlim_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + stack + stack / 2;
+  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  if (::setrlimit(RLIMIT_AS, &limit) != 0) fail(Errc::io, "the memory cannot be limited");
+}
+
 /// "command SCRIPT NAME…": a shell script whose arguments are parameters of these names.
 inline std::shared_ptr<const Program> command_program(const std::string& text) {
   std::istringstream words(text.substr(8));
@@ -91,6 +110,10 @@ inline std::shared_ptr<const Program> program_named(const std::string& name) {
   if (name == "reusable") return planned_program(Form::reusable);
   if (name == "chatty") return make_class_program<Plan, ChattyTrainer>(&Plan::of, "value");
   if (name == "learner") return learner_program();
+  if (name == "one thread and no more") {
+    allow_one_thread();
+    return planned_program(Form::object);
+  }
   if (name.starts_with("command ")) return command_program(name);
   if (name == "umask")
     return std::make_shared<local::CommandProgram>(
