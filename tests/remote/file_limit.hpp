@@ -1,10 +1,15 @@
 // A limit of open files that is nearly reached.
 #pragma once
 
+#include "support/sanitizers.hpp"
+
 #include <fcntl.h>
 #include <sys/resource.h>
 
 namespace hypertune::inline v0::test {
+
+/// UndefinedBehaviorSanitizer, which comes with AddressSanitizer here, needs a pipe for its checks.
+inline constexpr bool can_do_without_files = !hypertune_test::address_sanitizer;
 
 /// While it lives, this process may open only so many more files. The limit of before comes back with its end.
 class FileLimit {
