@@ -310,7 +310,7 @@ TEST_CASE("a checkpoint that cannot be deleted is told once, and deleted by the 
     ht::test::checkpoint_number(context, state);
     for (int step = context.next_step(); step < 10; ++step) {
       if (step == 1) {  // from now on its first checkpoint cannot be read, nor therefore deleted: nobody opens a socket
-        REQUIRE(eventually([&] { return std::filesystem::exists(manifest); }));
+        REQUIRE(ht::test::eventually([&] { return std::filesystem::exists(manifest); }));
         std::filesystem::rename(manifest, kept);
         REQUIRE(::mknod(manifest.c_str(), S_IFSOCK | 0600, 0) == 0);
       }
