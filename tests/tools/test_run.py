@@ -235,7 +235,7 @@ class TheEnd(Case):
         self.assertIn("\n… 6 more: hypertune results runs/digits\n"
                       "6 failed: the command exited with code 1: no data (5), the command exited with code 1: no disk (1)\n", out)
         self.write("import os, sys\nsys.exit('no data in row ' + os.environ['HYPERTUNE_TRIAL'])\n", "train.py")
-        out, _ = self.run_command("run", self.write(SWEEP), "--quiet", "--output", "runs/rows")
+        out, _ = self.run_command("run", self.write(SWEEP), "--quiet", "--output", "runs/rows", code=1)
         self.assertIn("\n6 failed: the command exited with code 1: no data in row 0 (6, with different values)\n", out)
         self.write("import os, sys\ntrial = int(os.environ['HYPERTUNE_TRIAL'])\n"
                    "if trial % 5 == 0: sys.exit('no data' if trial else 'no disk')\nprint('{\"accuracy\": 0.5}')\n", "train.py")
