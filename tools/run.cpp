@@ -124,8 +124,8 @@ int run(const RunArguments& arguments) {
   if (!arguments.output.empty()) options.output = arguments.output;
   options.resume = arguments.resume;
   options.retry_failed = arguments.retry_failed;
-  if (arguments.quiet) options.display = Display::quiet;
   if (arguments.plain) options.display = Display::plain;
+  if (arguments.quiet) options.display = Display::quiet;
   if (arguments.dashboard) options.dashboard = dashboard_of_run(arguments.port);
   const auto directory = experiment_directory(options);
   if (arguments.resume && !has_journal(directory))

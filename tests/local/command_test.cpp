@@ -1,7 +1,9 @@
 #include "local_support.hpp"
 
+#include <hypertune/detail/text.hpp>
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/command_line.hpp>
+#include <hypertune/local/error_tail.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
 
@@ -12,6 +14,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -389,6 +392,34 @@ exit 1)"));
   bench.launch(0, "exit");
   CHECK(bench.events.next<Failed>().cause.text ==
         "the command exited with code 1: ValueError: lr is 0.5 | of two lines");
+}
+
+TEST_CASE("of an exception with many lines, or of several at once, the cause has the first ones") {
+  const auto text = [](std::string_view output) {
+    local::detail::ErrorTail tail;
+    for (std::string_view rest = output; !rest.empty();) tail.add(hypertune::detail::take_until(rest, '\n'));
+    return tail.text();
+  };
+  CHECK(text("one\ntwo\nthree\nfour\n") == "two | three | four");
+  CHECK(text("Traceback (most recent call last):\n  File \"a\", line 1\n    f()\nRuntimeError: CUDA error\nmaybe "
+             "asynchronous\n\nset X=1\nfor more\n") == "RuntimeError: CUDA error | maybe asynchronous | set X=1");
+  CHECK(text("Traceback (most recent call last):\n  File \"a\", line 1\nValueError: expected:\n  [1, 2]\ngot:\n") ==
+        "ValueError: expected: |   [1, 2] | got:");
+  CHECK(text("  + Exception Group Traceback (most recent call last):\n  |   File \"a\", line 1, in <module>\n"
+             "  |     raise g\n  | ExceptionGroup: g (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n"
+             "    | ValueError: a\n    +---------------- 2 ----------------\n    | TypeError: b\n"
+             "    +------------------------------------\n") ==
+        "ExceptionGroup: g (2 sub-exceptions) | ValueError: a | TypeError: b");
+}
+
+TEST_CASE("a checkpoint of a command that is not taken is told") {
+  Bench bench(shell(R"(mkdir -p "$HYPERTUNE_CHECKPOINT/s1"; ln -s /nowhere "$HYPERTUNE_CHECKPOINT/s1/last"
+echo '{{"loss": 1, "checkpoint": "s1"}}')"));
+  bench.launch(0, "exit");
+  const auto failed = bench.events.next<SaveFailed>();
+  CHECK(failed.trial == 0);
+  CHECK_THAT(failed.why, ContainsSubstring("the checkpoint 's1' is not taken"));
+  CHECK_THAT(failed.why, ContainsSubstring("symbolic link"));
 }
 
 TEST_CASE("a program that is not there is an error that names it") {

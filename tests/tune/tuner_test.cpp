@@ -275,7 +275,11 @@ TEST_CASE("options that contradict each other, and times that are none, are erro
   CHECK(complaint([](auto& o) { o.interrupt_grace = nan; }) == ".interrupt_grace is nan: it must be 0 s or more");
   CHECK(complaint([](auto& o) { o.executor = ht::threads({.cpus = -1}); }) ==
         "threads: .cpus is -1: it must be 0 or more");
-  for (const char* const name : {"../../x", "a/b", "..", ""})
+  CHECK(complaint([](auto& o) { o.constraints = {ht::at_most("value", 1), ht::at_least("value", 2)}; }) ==
+        ".constraints: 'value' cannot be at most 1 and at least 2");
+  CHECK(complaint([](auto& o) { o.retry_failed = true; }) ==
+        ".retry_failed is for an experiment that is resumed: set .resume as well");
+  for (const char* const name : {"../../x", "a/b", "..", "", "a\nb"})
     CHECK_THAT(complaint([&](auto& o) {
                  o.name = name;
                  o.output.clear();

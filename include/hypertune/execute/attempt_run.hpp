@@ -61,6 +61,7 @@ class AttemptRun {
   struct Step {
     std::optional<Report> report;        ///< nullopt: the attempt is over
     std::optional<CheckpointInfo> made;  ///< a checkpoint that the trial made itself
+    std::optional<SaveFailed> refused;   ///< … or why that was not taken
     bool stopped = false;                ///< the attempt is over because the trial obeyed stop_requested()
   };
   Step step() {
@@ -78,6 +79,7 @@ class AttemptRun {
       done.stopped = context_->stop_requested();
     }
     done.made = run_->adopted();
+    if (auto why = run_->not_adopted()) done.refused = SaveFailed{context_->trial(), steps(), std::move(*why)};
     if (done.made && done.made->steps == steps()) saved_ = steps();
     return done;
   }

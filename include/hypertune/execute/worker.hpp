@@ -245,6 +245,7 @@ class WorkerLoop {
       attempt_->proceed(launch.allocation.lead);
     }
     auto done = attempt_->step();
+    if (done.refused) stream_.send(std::move(*done.refused));
     if (!done.report) {
       if (done.made) stream_.send(Checkpointed{launch.trial, launch.attempt, std::move(*done.made), member(launch)});
       if (done.stopped)

@@ -24,6 +24,8 @@ class TrialRun {
 
   /// The checkpoint that the trial made itself and named in its last report, if any; returned only once.
   virtual std::optional<CheckpointInfo> adopted() { return std::nullopt; }
+  /// Why such a checkpoint was not taken, if so; returned only once.
+  virtual std::optional<std::string> not_adopted() { return std::nullopt; }
 
   /// Called when a run that cannot save() is stopped between steps. Processes of the run (a command) have ended when
   /// this returns. Returns the checkpoint that the trial made by itself in response, if any.

@@ -101,6 +101,14 @@ class Experiment {
       if (bound.metric.empty() || !std::isfinite(bound.value))
         fail(Errc::usage, ".constraints: '{}' {} {} is no bound: name a metric and a finite number", bound.metric,
              bound.side == Mode::minimize ? "at most" : "at least", bound.value);
+    for (const auto& upper : options.constraints)
+      for (const auto& lower : options.constraints)
+        if (upper.metric == lower.metric && upper.side == Mode::minimize && lower.side == Mode::maximize &&
+            upper.value < lower.value)
+          fail(Errc::usage, ".constraints: '{}' cannot be at most {} and at least {}", upper.metric, upper.value,
+               lower.value);
+    if (options.retry_failed && !options.resume)
+      fail(Errc::usage, ".retry_failed is for an experiment that is resumed: set .resume as well");
     if (options.samples < 0)
       fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", *options.samples);
     if (options.concurrency < 0)

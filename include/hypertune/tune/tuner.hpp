@@ -59,7 +59,7 @@ class Tuner {
   std::string why_pending(TrialId trial);
 
  private:
-  // Starts run() on a thread that the Tuner owns and that calls `done` at the end.
+  // Starts run() on a thread that the Tuner owns and that calls `done` at the end. If it cannot, `done` gets the error.
   void start(std::function<void(std::exception_ptr, Results)> done);
 
   class State;

@@ -126,6 +126,7 @@ class InlineExecutor::State {
     const Attempt attempt = run.launch.attempt;
     run.attempt->proceed(run.launch.allocation.lead);
     auto done = run.attempt->step();
+    if (done.refused) start_.sink(std::move(*done.refused));
     if (done.report) {
       run.machine.reported();
       return start_.sink(Reported{trial, attempt, std::move(*done.report), std::move(done.made)});

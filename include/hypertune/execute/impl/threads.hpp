@@ -387,6 +387,7 @@ class ThreadExecutor::State {
     run->attempt->proceed(run->launch.allocation.lead);
     auto done = run->attempt->step();
     if (!may_go_on(run, done.report.has_value())) return false;
+    if (done.refused) emit(std::move(*done.refused));
     if (done.report) {
       emit(Reported{trial, attempt, std::move(*done.report), std::move(done.made), run->member(), false,
                     run->attempt->context().requested_workers()});

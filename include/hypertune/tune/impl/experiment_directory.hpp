@@ -7,6 +7,7 @@
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace detail {
 // runs/<name>, runs/<name>-2, …: those that exist, followed by the first one that does not.
 HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(const Options& options) {
   const std::string& name = *options.name;
-  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
+  const bool controls = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
+  if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos || controls)
     fail(Errc::usage, ".name is '{}', but must be a word that can be a folder's name: its folder is runs/<name>", name);
   const std::filesystem::path first = std::filesystem::path("runs") / name;
   std::vector<std::filesystem::path> folders{first};

@@ -256,10 +256,11 @@ HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
   if (told_unbounded_) return;
   if (const auto* bound = state_.bound_without_value(trial)) {
     told_unbounded_ = true;
-    out.notices.push_back(detail::format(
-        "trial {} has ended without a value of '{}', for which .constraints (constraints) has a bound: it counts as a "
-        "trial that does not meet it (said once)",
-        trial, bound->metric));
+    out.notices.push_back(
+        detail::format("trial {} has ended without a value of '{}', which a constraint bounds: it counts as a trial "
+                       "that does not meet "
+                       "it (said once)",
+                       trial, bound->metric));
   }
 }
 

@@ -35,6 +35,10 @@ class Tuner::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
+  /// An experiment runs once: the first who claims it runs it, all others get an Error of kind `usage`.
+  void claim() {
+    if (started_.exchange(true)) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
+  }
   Results run();
   std::thread thread;  // started by start()
 
@@ -352,7 +356,6 @@ HYPERTUNE_INLINE Workload Tuner::State::workload() const {
 }
 
 HYPERTUNE_INLINE Results Tuner::State::run() {
-  if (started_.exchange(true)) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
   if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);
@@ -503,21 +506,26 @@ HYPERTUNE_INLINE Tuner::~Tuner() {
   self_->stop_now();
   self_->thread.join();
 }
-HYPERTUNE_INLINE Results Tuner::run() { return self_->run(); }
+HYPERTUNE_INLINE Results Tuner::run() {
+  self_->claim();
+  return self_->run();
+}
 HYPERTUNE_INLINE Results Tuner::run(std::stop_token token) {
   const std::stop_callback on_stop(std::move(token), [this] { stop(); });
   return run();
 }
 HYPERTUNE_INLINE void Tuner::start(std::function<void(std::exception_ptr, Results)> done) {
-  if (self_->thread.joinable()) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
-  self_->thread = std::thread([this, done = std::move(done)] {
-    std::exception_ptr error;
-    Results results;
-    try {
-      results = run();
-    } catch (...) { error = std::current_exception(); }
-    done(std::move(error), std::move(results));
-  });
+  try {
+    self_->claim();
+    self_->thread = std::thread([state = self_.get(), done] {
+      std::exception_ptr error;
+      Results results;
+      try {
+        results = state->run();
+      } catch (...) { error = std::current_exception(); }
+      done(std::move(error), std::move(results));
+    });
+  } catch (...) { done(std::current_exception(), Results()); }
 }
 HYPERTUNE_INLINE void Tuner::stop() { self_->stop(); }
 HYPERTUNE_INLINE void Tuner::stop_now() { self_->stop_now(); }

@@ -56,6 +56,7 @@ class CommandRun final : public TrialRun {
   std::optional<Report> step() override;
 
   std::optional<CheckpointInfo> adopted() override { return std::exchange(adopted_, std::nullopt); }
+  std::optional<std::string> not_adopted() override { return std::exchange(not_adopted_, std::nullopt); }
 
   std::optional<CheckpointInfo> stop_and_save() override;
 
@@ -207,6 +208,7 @@ class CommandRun final : public TrialRun {
   Attributes attributes_;  // from lines that were no reports; go with the next report
   Metrics pending_;        // metrics found by expressions, for the next report
   std::optional<CheckpointInfo> adopted_;
+  std::optional<std::string> not_adopted_;
   int steps_ = 0;
   std::optional<int> last_step_;  // the highest step that this attempt has reported
   bool told_repetition_ = false;

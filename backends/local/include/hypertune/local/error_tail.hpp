@@ -1,27 +1,31 @@
-// ErrorTail: the last lines that a command has written to its standard error, for the text of its failure.
+// ErrorTail: what a command has written to its standard error last, for the text of its failure.
 #pragma once
 
 #include <cstddef>
 #include <deque>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace hypertune::inline v0::local::detail {
 
-/// Keeps the last three lines. Of a Python traceback it keeps the exception, not the frames: they, and the exceptions
-/// that led to this one, are in the log, and would fill the text before it comes to the reason.
+/// Keeps the last three lines, or, after a Python traceback, the first three of its exception: the frames, and the
+/// exceptions that led to this one, are in the log, and would fill the text before it comes to the reason.
 class ErrorTail {
  public:
   void add(std::string_view line) {
-    if (line.starts_with("Traceback (most recent call last)")) {
+    constexpr std::size_t most = 3, max_size = 500;
+    if (const auto inner = without_frame(line);
+        inner.starts_with("Traceback (most recent call last)") || inner.starts_with("Exception Group Traceback")) {
       lines_.clear();
-      in_traceback_ = true;
+      traceback_ = true;
+      frames_ = true;
       return;
     }
-    if (in_traceback_ && (line.empty() || line.front() == ' ')) return;
-    in_traceback_ = false;
-    constexpr std::size_t most = 3, max_size = 500;
+    if (traceback_) {
+      line = without_frame(line);
+      frames_ = frames_ && (line.empty() || line.front() == ' ');
+      if (frames_ || lines_.size() == most || line.empty() || line.front() == '-') return;
+    }
     lines_.emplace_back(line.substr(0, max_size));
     if (lines_.size() > most) lines_.pop_front();
   }
@@ -34,8 +38,18 @@ class ErrorTail {
   }
 
  private:
+  /// A line of an exception group without the lines drawn before it: "  | ValueError: a", "  +---- 1 ----".
+  static std::string_view without_frame(std::string_view line) {
+    const auto drawn = line.find_first_not_of(' ');
+    if (drawn == std::string_view::npos || drawn < 2 || (line[drawn] != '|' && line[drawn] != '+')) return line;
+    line.remove_prefix(line.find_first_of("|+", drawn) + 1);
+    if (line.starts_with(' ')) line.remove_prefix(1);
+    return line;
+  }
+
   std::deque<std::string> lines_;
-  bool in_traceback_ = false;  // its exception has not come yet
+  bool traceback_ = false;  // the last exception is that of a traceback
+  bool frames_ = false;     // … and has not come yet
 };
 
 }  // namespace hypertune::inline v0::local::detail

@@ -182,7 +182,10 @@ HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
   try {
     require_safe_name(name);
     adopted_ = store_->adopt(context_->trial(), steps, folder_ / name);
-  } catch (const Error& e) { log(fmt::format("hypertune: the checkpoint '{}' is not taken: {}", name, e.what())); }
+  } catch (const Error& e) {
+    not_adopted_ = fmt::format("the checkpoint '{}' is not taken: {}", name, e.what());
+    log("hypertune: " + *not_adopted_);
+  }
 }
 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::match_metrics(const std::string& line, bool& found) {

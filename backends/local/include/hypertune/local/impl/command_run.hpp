@@ -54,6 +54,7 @@ HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
     else
       made = adopted_;
     adopted_.reset();
+    not_adopted_.reset();
   };
   while (next_report()) take();
   take();
