@@ -54,7 +54,6 @@ HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
     else
       made = adopted_;
     adopted_.reset();
-    not_adopted_.reset();
   };
   while (next_report()) take();
   take();
@@ -91,6 +90,7 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   stopped_since_.reset();
   tail_.clear();
   adopted_.reset();
+  not_adopted_.reset();
   terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
   sigterms_before_ = sigterm_count();
   steps_ = context_->next_step();
