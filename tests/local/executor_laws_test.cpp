@@ -1,6 +1,7 @@
 #include "support/disturbed_executor.hpp"
 #include "support/executor_conformance.hpp"
 #include "support/test.hpp"
+#include "support/thorough.hpp"
 
 #include <hypertune/local/processes.hpp>
 #include <hypertune/random.hpp>
@@ -19,11 +20,10 @@
 using namespace hypertune;
 using namespace hypertune::test;
 
-TEST_CASE("processes keep the laws of executors") {
-  executor_conformance([] { return processes({.workers = 3}); }, {.many = 300, .shutdowns = 6});
-}
-
 namespace {
+
+/// How a trial is written is its process's matter, how it is answered the driver's: neither sees the other.
+Combinations combinations() { return thorough() ? Combinations::all : Combinations::each; }
 
 std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> children;
@@ -47,7 +47,12 @@ void kill_a_worker(int number) {
 
 }  // namespace
 
-TEST_CASE("processes form groups that keep the laws, though some are killed") {
+TEST_CASE("processes keep the laws of executors", "[thorough]") {
+  executor_conformance([] { return processes({.workers = 3}); },
+                       {.many = 300, .shutdowns = 6, .combinations = combinations()});
+}
+
+TEST_CASE("processes form groups that keep the laws, though some are killed", "[thorough]") {
   executor_gang_conformance([] { return processes({.workers = 8}); },
-                            [] { return disturbed(processes({.workers = 6}), 7, kill_a_worker); }, 60);
+                            [] { return disturbed(processes({.workers = 6}), 7, kill_a_worker); }, 60, combinations());
 }

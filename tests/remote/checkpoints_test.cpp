@@ -58,9 +58,9 @@ bool part_arrived(const std::filesystem::path& root) {
 
 }  // namespace
 
-TEST_CASE("trials whose checkpoints all travel by content keep the laws of executors") {
+TEST_CASE("trials whose checkpoints all travel by content keep the laws of executors", "[thorough]") {
   const Hosts hosts;
-  ExecutorTraits traits{.many = 60, .shutdowns = 3};
+  ExecutorTraits traits{.many = 60, .shutdowns = 3, .combinations = combinations()};
   traits.damage_copies = [&](const CheckpointInfo& info) { damage_copies(hosts, info); };
   const bool direct = GENERATE(false, true);
   const auto make = [&](Form form) {

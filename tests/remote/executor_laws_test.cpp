@@ -3,9 +3,9 @@
 using namespace hypertune;
 using namespace hypertune::test;
 
-TEST_CASE("trials on other hosts keep the laws of executors") {
+TEST_CASE("trials on other hosts keep the laws of executors", "[thorough]") {
   const Hosts hosts;
-  ExecutorTraits traits{.many = 200, .shutdowns = 4};
+  ExecutorTraits traits{.many = 200, .shutdowns = 4, .combinations = combinations()};
   traits.damage_copies = [&](const CheckpointInfo& info) { damage_copies(hosts, info); };
   const auto make = [&](Form form) {
     remote::RemoteOptions options;

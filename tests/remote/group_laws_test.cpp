@@ -20,7 +20,7 @@ RemoteExecutor executor_of(const Hosts& hosts, int count, Form form) {
 
 }  // namespace
 
-TEST_CASE("groups on several hosts keep the laws, though hosts are killed") {
+TEST_CASE("groups on several hosts keep the laws, though hosts are killed", "[thorough]") {
   const Hosts hosts(3);
   constexpr int count = 4;
   const auto kill_a_host = [&](int number) {
@@ -28,5 +28,6 @@ TEST_CASE("groups on several hosts keep the laws, though hosts are killed") {
     hosts.kill(Hosts::name(static_cast<int>(uniform01(rng) * count)));
   };
   executor_gang_conformance([&](Form form) { return executor_of(hosts, 3, form); },
-                            [&](Form form) { return disturbed(executor_of(hosts, count, form), 15, kill_a_host); }, 80);
+                            [&](Form form) { return disturbed(executor_of(hosts, count, form), 15, kill_a_host); }, 80,
+                            combinations());
 }

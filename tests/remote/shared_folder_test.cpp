@@ -80,7 +80,7 @@ struct SmallDisk {
 
 }  // namespace
 
-TEST_CASE("trials whose checkpoints are in a shared folder keep the laws of executors") {
+TEST_CASE("trials whose checkpoints are in a shared folder keep the laws of executors", "[thorough]") {
   const Hosts hosts;
   const TemporaryDirectory disk;
   const bool apart = GENERATE(false, true);
@@ -88,7 +88,7 @@ TEST_CASE("trials whose checkpoints are in a shared folder keep the laws of exec
   const auto make = [&](Form form) {
     return RemoteExecutor(hosts.pool(2), options_for(program_of(form), {.folder = apart ? disk.path() : fs::path()}));
   };
-  executor_conformance(make, {.many = 60, .shutdowns = 3});
+  executor_conformance(make, {.many = 60, .shutdowns = 3, .combinations = combinations()});
 }
 
 TEST_CASE("checkpoints in a shared folder are written once, and nothing of them goes through the connection") {

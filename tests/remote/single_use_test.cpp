@@ -200,17 +200,16 @@ TEST_CASE("a worker for each rank of a trial of several workers") {
   check_reports(results);
 }
 
-TEST_CASE("a host that is used once and put on the list again keeps the laws of executors") {
+TEST_CASE("a host that is used once and put on the list again keeps the laws of executors", "[thorough]") {
   NewHosts hosts(4);
   const auto make = [&](Form form) { return refilled(hosts.pool(4), once(program_of(form))); };
-  const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);
-  const auto answers = GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::mixed);
+  const auto [form, answers] = conformance::combination(combinations());
   const ExecutorTraits traits{.many = 60, .shutdowns = 2};
   executor_trial_laws(make, traits, form, answers);
   executor_crowd_laws(make, traits, form, answers);
 }
 
-TEST_CASE("groups whose workers have a host each, used once, keep the laws, though hosts are killed") {
+TEST_CASE("groups whose workers have a host each, used once, keep the laws, though hosts are killed", "[thorough]") {
   NewHosts hosts(3);
   constexpr int count = 9;
   const auto kill_a_host = [&](int number) {
@@ -218,5 +217,6 @@ TEST_CASE("groups whose workers have a host each, used once, keep the laws, thou
     hosts.kill(static_cast<int>(uniform01(rng) * count));
   };
   const auto make = [&](Form form) { return refilled(hosts.pool(count), once(program_of(form))); };
-  executor_gang_conformance(make, [&](Form form) { return disturbed(make(form), 15, kill_a_host); }, 30);
+  executor_gang_conformance(make, [&](Form form) { return disturbed(make(form), 15, kill_a_host); }, 30,
+                            combinations());
 }

@@ -30,11 +30,16 @@
 
 namespace hypertune::inline v0::test {
 
+/// Which ways to write a trial are tested with which ways to answer it. `all` is for an executor where one can meet the
+/// other, as in one process. `each` has every one of them once: enough where the trials run in a process of their own.
+enum class Combinations { all, each };
+
 /// What kind of executor is tested.
 struct ExecutorTraits {
   bool concurrent = true;  ///< trials run beside the thread that waits; false: within wait()
   int many = 1000;         ///< trials in the random test, for one form; the others have a tenth
   int shutdowns = 12;      ///< moments of shutdown(), for each form and way to answer
+  Combinations combinations = Combinations::all;
   /// Damages what else there is of a checkpoint, where the executor keeps copies beside the experiment's folder.
   std::function<void(const CheckpointInfo&)> damage_copies = [](const CheckpointInfo&) {};
 };
@@ -48,6 +53,19 @@ auto made(const Make& make, Form form) {
     return make(form);
   else
     return make();
+}
+
+struct Combination {
+  Form form;
+  ScriptedTuner::Answers answers;
+};
+
+/// The combinations that are asked for, one after the other.
+inline Combination combination(Combinations which) {
+  constexpr int count = 3;
+  const int distance = which == Combinations::all ? 1 : count + 1;
+  const int number = GENERATE_COPY(range(0, count * count, distance));
+  return {static_cast<Form>(number / count), static_cast<ScriptedTuner::Answers>(number % count)};
 }
 
 inline std::size_t entries(const char* folder) {
@@ -360,11 +378,10 @@ void executor_object_laws(const Make& make, ScriptedTuner::Answers answers) {
 /// that are never lost; `lossy` one that loses some of them, or whole hosts, now and then (nullptr: none are ever
 /// lost).
 template <class Make, class Lossy>
-void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 300) {
+void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 300,
+                               Combinations combinations = Combinations::all) {
   using Kind = Answer::Kind;
-  const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);
-  const auto answers =
-      GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::elsewhere, ScriptedTuner::Answers::mixed);
+  const auto [form, answers] = conformance::combination(combinations);
   INFO("form " << static_cast<int>(form) << ", answers " << static_cast<int>(answers));
   const auto pausing = [](const ScriptedTrial& t) {
     Answer answer = conformance::random_answer(t);
@@ -460,9 +477,7 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
 
 template <class Make>
 void executor_conformance(const Make& make, ExecutorTraits traits = {}) {
-  const auto form = GENERATE(Form::coroutine, Form::object, Form::reusable);
-  const auto answers =
-      GENERATE(ScriptedTuner::Answers::within, ScriptedTuner::Answers::elsewhere, ScriptedTuner::Answers::mixed);
+  const auto [form, answers] = conformance::combination(traits.combinations);
   INFO("form " << static_cast<int>(form) << ", answers " << static_cast<int>(answers));
   executor_trial_laws(make, traits, form, answers);
   executor_crowd_laws(make, traits, form, answers);

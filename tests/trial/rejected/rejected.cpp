@@ -1,9 +1,12 @@
-// Trials and algorithms that must not compile, one per CASE, each for the reason that its test expects to read.
+// Trials and algorithms that must not compile, each for the reason that its test expects to read: the one with
+// the number CASE, or all where that is -1.
 #include <hypertune/hypertune.hpp>
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#define IS(number) (CASE == number || (CASE == -1 && number != 0))
 
 namespace ht = hypertune;
 
@@ -24,6 +27,7 @@ struct NoRestore {
 };
 struct NoSearcher {
   int suggest(int) { return 0; }
+  void observe(const ht::Observation&) {}
 };
 struct NoScheduler {
   bool on_report(const ht::Progress&) { return true; }
@@ -56,54 +60,77 @@ struct NoShutdown {
 int main() {
   const auto space = ht::space<Config>(ht::dim("x", &Config::x, ht::uniform(0, 1)));
   [[maybe_unused]] const auto train = [](const Config& config) { return config.x; };
-#if CASE == 0  // the control: all is well
+#if IS(0)  // the control: all is well
   ht::tune(space, train, {.samples = 1, .search = ht::Random{}, .schedule = ht::Fifo{}});
-#elif CASE == 1
+#endif
+#if IS(1)
   ht::tune(space, [](const Config&) { return std::string(); }, {.samples = 1});
-#elif CASE == 2
+#endif
+#if IS(2)
   ht::tune(space, [](int, int) { return 1.0; }, {.samples = 1});
-#elif CASE == 3
+#endif
+#if IS(3)
   ht::tune<NoConstructor>(space, {.samples = 1});
-#elif CASE == 4
+#endif
+#if IS(4)
   ht::tune<NoStep>(space, {.samples = 1});
-#elif CASE == 5
+#endif
+#if IS(5)
   ht::tune<NoRestore>(space, {.samples = 1});
-#elif CASE == 6
+#endif
+#if IS(6)
   ht::tune(space, train, {.samples = 1, .search = NoSearcher{}});
-#elif CASE == 7
+#endif
+#if IS(7)
   ht::tune(space, train, {.samples = 1, .schedule = NoScheduler{}});
-#elif CASE == 8
+#endif
+#if IS(8)
   ht::tune(space, train, {.metric = "x", .sampels = 1});
-#elif CASE == 9
+#endif
+#if IS(9)
   ht::tune(space, train, {.samples = 1, .callbacks = {WrongHook{}}});
-#elif CASE == 10
+#endif
+#if IS(10)
   ht::tune(space, train, {.samples = 1, .callbacks = {OneWrongHook{}}});
-#elif CASE == 11
+#endif
+#if IS(11)
   ht::tune(space, train, {.samples = 1, .callbacks = {NoHook{}}});
-#elif CASE == 12
+#endif
+#if IS(12)
   UncallableHook hook;
   ht::tune(space, train, {.samples = 1, .callbacks = {std::ref(hook)}});
-#elif CASE == 13
+#endif
+#if IS(13)
   ht::tune(space, train, {.samples = 1, .executor = NoShutdown{}});
-#elif CASE == 14
+#endif
+#if IS(14)
   ht::tune(space, train, {.samples = 1, .executor = "local"});
-#elif CASE == 15
+#endif
+#if IS(15)
   ht::tune(space, train, {.samples = 1, .search = "tpe"});
-#elif CASE == 16
+#endif
+#if IS(16)
   ht::tune(space, train, {.samples = 1, .schedule = "asha"});
-#elif CASE == 17
+#endif
+#if IS(17)
   ht::tune(space, train, {.samples = 1, .stop = 10});
-#elif CASE == 18
+#endif
+#if IS(18)
   ht::tune(space, train);
-#elif CASE == 19
+#endif
+#if IS(19)
   ht::tune(train, space, {.samples = 1});
-#elif CASE == 20
+#endif
+#if IS(20)
   ht::tune(space.search_space(), train, {.samples = 1});
-#elif CASE == 21
+#endif
+#if IS(21)
   ht::tune(space, [](Config config) -> ht::Training { co_yield config.x; }, {.samples = 1});
-#elif CASE == 22
+#endif
+#if IS(22)
   ht::tune(space, train, {.samples = 1, .search = NoObserver{}});
-#elif CASE == 23
+#endif
+#if IS(23)
   ht::tune(space, train, ht::Options{.metric = "x", .sampels = 1});
 #endif
 }
