@@ -25,6 +25,7 @@
 #include <hypertune/tune/experiment_directory.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -67,7 +68,8 @@ std::string algorithm_text(const std::optional<Node>& node, const std::vector<Al
     for (const auto& option : info.options) {
       const auto given = node && node->is_map() ? node->find(option.name) : std::nullopt;
       const std::string value = given && given->is_scalar() ? given->as<std::string>() : given ? "…" : option.fallback;
-      if (!value.empty()) rest += fmt::format("{}{} {}", rest.empty() ? ": " : ", ", option.name, value);
+      if (!value.empty() && (given || value != "0"))  // a default of 0 is of no effect
+        rest += fmt::format("{}{} {}", rest.empty() ? ": " : ", ", option.name, value);
     }
   }
   return type + rest;
@@ -223,12 +225,38 @@ void print_mounts(const std::vector<FileMount>& mounts) {
   }
 }
 
+// What there is already of the path of a folder that is to be made.
+fs::path existing_part(const fs::path& folder) {
+  std::error_code ignored;
+  fs::path part = fs::absolute(folder, ignored);
+  while (!fs::exists(part, ignored) && part.has_relative_path()) part = part.parent_path();
+  return part;
+}
+
+// Throws an Error if the folder of the results cannot be made, here or elsewhere.
+void require_output(const Sweep& sweep) {
+  const auto folder = experiment_directory(sweep.options);
+  const auto part = existing_part(folder);
+  std::error_code ignored;
+  if (!fs::is_directory(part, ignored))
+    fail(Errc::usage, "the folder '{}' for the results cannot be made: '{}' is a file (set 'output' to another folder)",
+         folder.string(), part.string());
+}
+
+std::string state_of_output(const fs::path& folder) {
+  if (has_journal(folder)) return "there is an experiment already, which --resume goes on with";
+  const auto part = existing_part(folder);
+  if (::access(part.c_str(), W_OK | X_OK) != 0)
+    return fmt::format("cannot be made here: there is no permission to write in '{}'", part.string());
+  std::error_code ignored;
+  const bool used = fs::exists(folder, ignored) && !fs::is_empty(folder, ignored);
+  return used ? "no experiment, but it has other files" : "new";
+}
+
 void print_output(const Sweep& sweep) {
   Options options = sweep.options;
   const auto fresh = experiment_directory(options);
-  print_row("output",
-            fresh.string() +
-                (has_journal(fresh) ? ": there is an experiment already, which --resume goes on with" : ": new"));
+  print_row("output", fmt::format("{}: {}", fresh.string(), state_of_output(fresh)));
   options.resume = true;
   if (const auto last = experiment_directory(options); last != fresh && has_journal(last))
     print_row("", fmt::format("--resume would go on with {}", last.string()));
@@ -399,6 +427,7 @@ int check(const CheckArguments& arguments) {
     attempt([&] { mounts = mounts_to(sweep); });
     attempt([&] { require_room(sweep); });
   }
+  attempt([&] { require_output(sweep); });
   std::string learnt;
   attempt([&] { learnt = learnt_before(sweep, root); });
   attempt([&] {

@@ -2,6 +2,7 @@
 
 #include "cluster_support.hpp"
 #include "commands.hpp"
+#include "count_option.hpp"
 #include "kubernetes_driver.hpp"
 
 #include <hypertune/cluster/job.hpp>
@@ -236,15 +237,15 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
     command->add_flag("--stop", arguments->stop, "end all machines afterwards");
     command->add_option("-p,--port-forward", arguments->ports, "LOCAL:REMOTE or PORT; may be repeated")
         ->allow_extra_args(false);
-    command->add_option("--min-workers", arguments->min_workers)->check(CLI::NonNegativeNumber);
-    command->add_option("--max-workers", arguments->max_workers)->check(CLI::NonNegativeNumber);
+    command->add_option("--min-workers", arguments->min_workers)->check(count());
+    command->add_option("--max-workers", arguments->max_workers)->check(count());
     command->add_flag("-y,--yes", arguments->yes, "do not ask");
   };
 
   auto* command = add("up", "bring a cluster up, or on the state of its file", up);
   command->add_flag("-y,--yes", arguments->yes, "do not ask");
-  command->add_option("--min-workers", arguments->min_workers, "in place of the file's")->check(CLI::NonNegativeNumber);
-  command->add_option("--max-workers", arguments->max_workers, "in place of the file's")->check(CLI::NonNegativeNumber);
+  command->add_option("--min-workers", arguments->min_workers, "in place of the file's")->check(count());
+  command->add_option("--max-workers", arguments->max_workers, "in place of the file's")->check(count());
   auto* no_restart =
       command->add_flag("--no-restart", arguments->no_restart, "leave machines that are set up as they are");
   command->add_flag("--restart-only", arguments->restart_only, "run none of the file's commands")->excludes(no_restart);
@@ -265,7 +266,7 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
 
   command = add("attach", "a shell on the head", attach);
   start_stop(command);
-  command->add_option("--worker", arguments->worker, "on this worker, from 0")->check(CLI::NonNegativeNumber);
+  command->add_option("--worker", arguments->worker, "on this worker, from 0")->check(count());
   add_submitted(*command, arguments->kubernetes, arguments->set,
                 "CLUSTER is the YAML file of a sweep that was submitted: what its driver prints");
 
@@ -323,7 +324,7 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
 
   command = add("forward", "ports of the head on this machine's loopback, until Ctrl-C", forward);
   command->add_option("-p,--port-forward", arguments->ports, "LOCAL:REMOTE or PORT")->allow_extra_args(false);
-  command->add_option("--worker", arguments->worker, "of this worker, from 0")->check(CLI::NonNegativeNumber);
+  command->add_option("--worker", arguments->worker, "of this worker, from 0")->check(count());
   command->add_option("PORTS", arguments->rest, "LOCAL:REMOTE or PORT");
 
   add("get-head-ip", "the head's address", [](const ClusterArguments& a) { return addresses(a, true); });

@@ -2,6 +2,7 @@
 #include "authoring.hpp"
 #include "cluster.hpp"
 #include "commands.hpp"
+#include "count_option.hpp"
 #include "documents.hpp"
 #include "kubernetes_driver.hpp"
 #include "remote_trials.hpp"
@@ -181,7 +182,7 @@ int main(int argc, char** argv) {
   results_command->add_flag("--importance", results.importance,
                             "how much of the variation each parameter explains, in place of the trials");
   results_command->add_option("--rows", results.rows, "at most this many rows of the table")
-      ->check(CLI::NonNegativeNumber);
+      ->check(command::count());
   add_in_cluster(results_command);
   results_command->callback([&] {
     chosen = [&] {

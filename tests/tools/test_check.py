@@ -34,6 +34,9 @@ class Check(Case):
                              (("concurrency: 2", "resources: {cpus: 100000}"), "no trial can ever run")):
             _, err = self.check(GOOD.replace(*change), code=2)
             self.assertIn(says, err)
+        self.write("", "taken")
+        _, err = self.check(GOOD.replace("output: runs/digits", "output: taken/digits"), code=2)
+        self.assertIn(f"the folder 'taken/digits' for the results cannot be made: '{self.folder / 'taken'}' is a file", err)
         self.assertIn("none.yaml", self.run_command("check", "none.yaml", code=2)[1])
         self.run_command("check", self.write("a: [", "broken.yaml"), code=2)
 
@@ -56,6 +59,11 @@ class Check(Case):
         self.assertEqual(steps, trials[0] + 2 * trials[1] + 6 * trials[2])
         self.assertNotIn("warning", out)
         self.assert_nothing_made()
+
+    def test_a_folder_with_other_files_is_not_called_new(self):
+        (self.folder / "notes").mkdir()
+        self.write("", "notes/mine.txt")
+        self.assertIn("notes: no experiment, but it has other files", self.check(GOOD, "--set", "output=notes")[0])
 
     def test_what_it_would_do_elsewhere(self):
         (self.folder / "data").mkdir()

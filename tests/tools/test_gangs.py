@@ -238,16 +238,9 @@ class Gangs(GangCase):
         _, err = self.run_command("resize", "runs/gang", "0", "--workers", "2", code=2)
         self.assertIn("nobody runs the experiment", err)
 
-    def test_a_quiet_rank_does_not_hang_but_rank_0_may(self):
-        self.run_gang("--set", "hang_limit=1s", FATE="if rank: sys.stdout = open(os.devnull, 'w')", PAUSE="0.4", STEPS="6")
-        self.assertEqual(self.trial()["state"], "completed")
-        shutil.rmtree(self.folder / "runs")
-        self.run_gang("--set", "hang_limit=1s", FATE="if step == 1: time.sleep(60)", code=1)
-        self.assertEqual(self.trial()["cause"][:20], "rank 0: hung: nothin")
 
-
-class FirstFailure(GangCase):
-    """Whose failure came first is told by when it was noticed, which other tests' load blurs: it runs alone."""
+class Alone(GangCase):
+    """What the load of other tests would change: whose failure is noticed first, and what takes a second at most."""
 
     def test_a_rank_that_fails_is_named(self):
         self.run_gang(FATE="if step == 1 and rank == 2: sys.exit('no such data')", code=1)
@@ -271,3 +264,10 @@ class FirstFailure(GangCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+    def test_a_quiet_rank_does_not_hang_but_rank_0_may(self):
+        self.run_gang("--set", "hang_limit=1s", FATE="if rank: sys.stdout = open(os.devnull, 'w')", PAUSE="0.4", STEPS="6")
+        self.assertEqual(self.trial()["state"], "completed")
+        shutil.rmtree(self.folder / "runs")
+        self.run_gang("--set", "hang_limit=1s", FATE="if step == 1: time.sleep(60)", code=1)
+        self.assertEqual(self.trial()["cause"][:20], "rank 0: hung: nothin")

@@ -250,7 +250,7 @@ class Mistakes(Case):
         _, err = self.run_command("results", "runs/digits", "--history", code=2)
         self.assertIn("--history goes with --format json", err)
         _, err = self.run_command("results", "runs/digits", "--rows", "-1", code=2)
-        self.assertIn("--rows", err)
+        self.assertIn("--rows: it takes a whole number from 0, not '-1' (", err)
 
     def complain(self, text, *parts, code=2):
         _, err = self.run_command("run", self.write(text), code=code)
