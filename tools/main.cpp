@@ -181,8 +181,7 @@ int main(int argc, char** argv) {
   results_command->add_flag("--pareto", results.pareto, "only the trials that no other beats in every objective");
   results_command->add_flag("--importance", results.importance,
                             "how much of the variation each parameter explains, in place of the trials");
-  results_command->add_option("--rows", results.rows, "at most this many rows of the table")
-      ->check(command::count());
+  results_command->add_option("--rows", results.rows, "at most this many rows of the table")->check(command::count());
   add_in_cluster(results_command);
   results_command->callback([&] {
     chosen = [&] {

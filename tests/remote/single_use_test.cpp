@@ -217,6 +217,6 @@ TEST_CASE("groups whose workers have a host each, used once, keep the laws, thou
     hosts.kill(static_cast<int>(uniform01(rng) * count));
   };
   const auto make = [&](Form form) { return refilled(hosts.pool(count), once(program_of(form))); };
-  executor_gang_conformance(make, [&](Form form) { return disturbed(make(form), 15, kill_a_host); }, 30,
-                            combinations());
+  executor_gang_conformance(
+      make, [&](Form form) { return disturbed(make(form), 15, kill_a_host); }, 30, combinations());
 }
