@@ -300,6 +300,25 @@ TEST_CASE("a metric twice in one report is told once, and its first value counts
   CHECK(text.find(line) == text.rfind(line));
 }
 
+TEST_CASE("that trials do not save is told once, where checkpoints were asked for") {
+  const std::string line = "without a checkpoint, though one was asked for after each 2";
+  for (const bool saves : {false, true}) {
+    TemporaryDirectory directory;
+    auto o = options(directory);
+    o.display = ht::Display::plain;
+    o.checkpoint = {.every = 2};
+    const auto train = [&](const Config& c, ht::Context& context) -> ht::Training {
+      double state = 0;
+      if (saves) ht::test::checkpoint_number(context, state);
+      for (int step = context.next_step(); step < 3; ++step) co_yield ht::report("value", c.x * c.x);
+    };
+    const auto text = said([&] { ht::tune(space, train, o); });
+    INFO(text);
+    CHECK((text.find(line) != std::string::npos) == !saves);
+    CHECK(text.find(line) == text.rfind(line));
+  }
+}
+
 TEST_CASE("a checkpoint that cannot be deleted is told once, and deleted by the next driver") {
   TemporaryDirectory directory;
   auto o = options(directory);

@@ -264,17 +264,30 @@ HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
   }
 }
 
+// That trials do not save is otherwise noticed when one has failed, and begins again from its start.
+HYPERTUNE_INLINE void Judge::note_unsaved(TrialId trial, Outcome& out) {
+  const int every = rules_.checkpoint.every, steps = trials()[trial].steps;
+  if (told_unsaved_ || saves_ || every == 0 || steps < every || !state_.checkpoints(trial).empty()) return;
+  told_unsaved_ = true;
+  out.notices.push_back(detail::format(
+      "trial {} has ended after {} steps without a checkpoint, though one was asked for after each {}: it "
+      "does not save, so a trial that fails begins again from its start (said once)",
+      trial, steps, every));
+}
+
 HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
                                  bool at_limit) {
   const auto& entry = trials()[trial];
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
   if (entry.judged && state != TrialState::failed) note_unbounded(trial, out);
+  if (state != TrialState::failed && rules_.tell_changes && !rules_.manual) note_unsaved(trial, out);
   commit(record::TrialEnded{trial, state, std::move(cause), at_limit}, out);
   drop_superfluous(out);
 }
 
 HYPERTUNE_INLINE void Judge::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+  saves_ = true;
   commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
   drop_superfluous(out);
 }
