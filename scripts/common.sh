@@ -124,8 +124,8 @@ run_ctest() {
   shift 2
   say "$name"
   log=$(mktemp)
-  # More jobs than cores, because many tests mostly wait for other processes: with three times as many, cores are idle.
-  limited ctest --test-dir "$dir" -j $((5 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
+  # More jobs than cores, because many tests mostly wait for other processes.
+  limited ctest --test-dir "$dir" -j $((3 * jobs)) --no-tests=error "$@" </dev/null 2>&1 | tee "$log" || true
   # "12/340 Test #7: name ....   Passed    0.03 sec", or ***Failed, ***Skipped and others in place of Passed
   all=$(sed -nE 's,^ *[0-9]+/([0-9]+) Test +#.*,\1,p' "$log" | tail -n 1)
   good=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#.* Passed +[0-9.]+ sec' "$log" || true)

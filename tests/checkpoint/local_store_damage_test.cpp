@@ -298,6 +298,21 @@ TEST_CASE("checkpoints are written and dropped though another process clears awa
 }
 
 // Runs `body` in a child whose file system at `directory` has one mebibyte; nullopt where that is not allowed.
+TEST_CASE("a folder of a checkpoint that cannot be made is an error of the disk, not of the trial") {
+  const TemporaryDirectory directory;
+  LocalCheckpointStore store(directory.path());
+  const auto writer = store.begin(0, 1);
+  write_file(writer.file("shards"), "a file where the next name needs a folder");
+  try {
+    static_cast<void>(writer.file("shards/0"));
+    FAIL("no error");
+  } catch (const Error& e) {
+    CHECK(e.code() == Errc::io);
+    CHECK_THAT(e.what(), ContainsSubstring("cannot make the folder"));
+    CHECK_THAT(e.what(), ContainsSubstring("Not a directory"));
+  }
+}
+
 TEST_CASE("a full disk is a clear error, and leaves room") {
   const TemporaryDirectory directory;
   const auto report = directory.path() / "report";

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,8 @@ class CheckpointWriter {
       : trial_(trial), steps_(steps), staging_(std::move(staging)), parent_(std::move(parent)) {}
 
   /// The path for writing the file called `name` ("model.bin", "shards/0"). Folders in between are created. Error of
-  /// kind `usage` if require_safe_name() refuses the name; std::filesystem::filesystem_error if a folder cannot be
-  /// created. Control characters and "manifest.json" are refused later, when the checkpoint is sealed.
+  /// kind `usage` if require_safe_name() refuses the name, of kind `io` if a folder cannot be created. Control characters
+  /// and "manifest.json" are refused later, when the checkpoint is sealed.
   std::filesystem::path file(std::string_view name) const;
 
   TrialId trial() const { return trial_; }
@@ -83,7 +84,9 @@ inline void require_safe_name(std::string_view name) {
 inline std::filesystem::path CheckpointWriter::file(std::string_view name) const {
   require_safe_name(name);
   auto path = staging_ / name;
-  std::filesystem::create_directories(path.parent_path());
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) fail(Errc::io, "cannot make the folder '{}': {}", path.parent_path().string(), error.message());
   return path;
 }
 

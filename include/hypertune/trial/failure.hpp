@@ -22,7 +22,8 @@ class TrialFailure : public std::runtime_error {
   Cause cause_;
 };
 
-/// Converts the exception that is being handled into a cause. To be called from a catch block.
+/// Converts the exception that is being handled into a cause, with the texts of those that std::throw_with_nested() put
+/// into it. To be called from a catch block.
 Cause cause_of_current_exception();
 
 }  // namespace hypertune::inline v0

@@ -5,7 +5,28 @@
 #include <hypertune/trial/failure.hpp>
 #include <hypertune/trial/group.hpp>
 
+#include <cstddef>
+#include <exception>
+#include <string>
+
 namespace hypertune::inline v0 {
+
+namespace detail {
+
+/// The cause of an exception that may have another one in it: the outer one says what was tried, the inner one why that
+/// failed, and so whose doing it was.
+HYPERTUNE_INLINE Cause cause_with_nested(const std::exception& e) {
+  try {
+    std::rethrow_if_nested(e);
+  } catch (...) {
+    Cause cause = cause_of_current_exception();
+    cause.text = std::string(e.what()) + ": " + cause.text;
+    return cause;
+  }
+  return {.text = e.what()};
+}
+
+}  // namespace detail
 
 HYPERTUNE_INLINE Cause cause_of_current_exception() {
   constexpr std::size_t max_size = 4096;
@@ -22,7 +43,7 @@ HYPERTUNE_INLINE Cause cause_of_current_exception() {
     // A full disk is not the trial's fault.
     if (e.code() == Errc::io || e.code() == Errc::corrupt) cause.source = FailureSource::infrastructure;
     cause.text = e.what();
-  } catch (const std::exception& e) { cause.text = e.what(); } catch (...) {
+  } catch (const std::exception& e) { cause = detail::cause_with_nested(e); } catch (...) {
     cause.text = "an exception that is not a std::exception";
   }
   if (cause.text.empty()) cause.text = "an exception without a message";

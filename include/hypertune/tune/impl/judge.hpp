@@ -267,7 +267,8 @@ HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
 // That trials do not save is otherwise noticed when one has failed, and begins again from its start.
 HYPERTUNE_INLINE void Judge::note_unsaved(TrialId trial, Outcome& out) {
   const int every = rules_.checkpoint.every, steps = trials()[trial].steps;
-  if (told_unsaved_ || saves_ || every == 0 || steps < every || !state_.checkpoints(trial).empty()) return;
+  const bool ran = trials()[trial].attempts > 0;  // a known result did not
+  if (told_unsaved_ || saves_ || every == 0 || steps < every || !ran || !state_.checkpoints(trial).empty()) return;
   told_unsaved_ = true;
   out.notices.push_back(detail::format(
       "trial {} has ended after {} steps without a checkpoint, though one was asked for after each {}: it "
