@@ -15,6 +15,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 
 namespace ht = hypertune;
@@ -93,7 +94,10 @@ class RealChaos {
     hosts_.up(count_);
   }
   int done() const { return done_; }
-  std::string trouble() const { return trouble_; }
+  std::string trouble() const {
+    const std::lock_guard guard(mutex_);
+    return trouble_;
+  }
 
  private:
   enum class State { well, dead, cut };
@@ -135,7 +139,7 @@ class RealChaos {
   int count_;
   std::mt19937 rng_;
   std::map<int, State> states_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
   std::atomic<int> done_{0};
@@ -161,27 +165,31 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
   };
   const auto peace = run(shorter("peace", ht::threads(4)));
   Names list(4);
-  auto setup = setup_for(*hosts, ht::remote::HostSource::callback([&list] { return list.list(); }, 0.2));
-  setup.remote.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
-  setup.remote.transfer = {.inline_limit = 0, .direct = make == &pbt};  // by content, though they are small
-  if (shared) setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
-  setup.ssh.connect_timeout = 2;
   RealChaos chaos(*hosts, list, 4, 11);
   const double begin = clock_now();
-  const auto war = run(shorter("war", ht::over_ssh(std::move(setup))));
+  // On a busy machine it takes seconds to disturb a host: as many experiments as it takes for three of that.
+  std::int64_t lost = 0, twice = 0;
+  for (int number = 0; chaos.trouble().empty() && (number == 0 || chaos.done() < 3 || lost == 0); ++number) {
+    INFO("experiment " << number);
+    REQUIRE(number < 10);
+    auto setup = setup_for(*hosts, ht::remote::HostSource::callback([&list] { return list.list(); }, 0.2));
+    setup.remote.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+    setup.remote.transfer = {.inline_limit = 0, .direct = make == &pbt};  // by content, though they are small
+    if (shared) setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
+    setup.ssh.connect_timeout = 2;
+    const auto war = run(shorter("war" + std::to_string(number), ht::over_ssh(std::move(setup))));
+    INFO(story(war));
+    CHECK(fingerprint(war) == fingerprint(peace));
+    check_reports(war);
+    CHECK(war.failures(ht::FailureSource::user) == 0);
+    for (const auto& host : war.hosts()) lost += host.lost;
+    twice += war.repeated_steps();
+  }
   chaos.stop();
   CHECK(chaos.trouble().empty());
-  CHECK(chaos.done() >= 3);
-  INFO(story(war));
-  CHECK(fingerprint(war) == fingerprint(peace));
-  check_reports(war);
-  CHECK(war.failures(ht::FailureSource::user) == 0);
-  std::int64_t lost = 0;
-  for (const auto& host : war.hosts()) lost += host.lost;
-  CHECK(lost > 0);
   if (!chaos.trouble().empty()) std::printf("trouble: %s\n", chaos.trouble().c_str());
   std::printf("disturbed %d times in %.1f s: %d hosts lost, %d steps done twice\n", chaos.done(), clock_now() - begin,
-              static_cast<int>(lost), static_cast<int>(war.repeated_steps()));
+              static_cast<int>(lost), static_cast<int>(twice));
   chaos.mend();
   check_no_orphans(*hosts, 4);
 }

@@ -448,7 +448,8 @@ void executor_gang_conformance(const Make& make, const Lossy& lossy, int many = 
       tuner.unreliable = true;
       tuner.attempts = 1000;
       tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps % 3 == 0, .workers = 5}; };
-      for (int i = 0; i < many / 10; ++i) tuner.add({.steps = 12, .seed = i + 1});
+      constexpr int enough = 8;  // for one of them to live through a loss in one attempt, also on a busy machine
+      for (int i = 0; i < std::max(many / 10, enough); ++i) tuner.add({.steps = 12, .seed = i + 1});
       tuner.run();
       int losses = 0, first = 0;
       for (std::size_t i = 0; i < tuner.size(); ++i) {
