@@ -1,7 +1,7 @@
+#include "support/combinations.hpp"
 #include "support/disturbed_executor.hpp"
 #include "support/executor_conformance.hpp"
 #include "support/test.hpp"
-#include "support/thorough.hpp"
 
 #include <hypertune/local/processes.hpp>
 #include <hypertune/random.hpp>
@@ -21,9 +21,6 @@ using namespace hypertune;
 using namespace hypertune::test;
 
 namespace {
-
-/// How a trial is written is its process's matter, how it is answered the driver's: neither sees the other.
-Combinations combinations() { return thorough() ? Combinations::all : Combinations::each; }
 
 std::vector<pid_t> children_of(pid_t process) {
   std::vector<pid_t> children;

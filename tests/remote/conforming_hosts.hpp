@@ -2,8 +2,8 @@
 #pragma once
 
 #include "agents.hpp"
+#include "support/combinations.hpp"
 #include "support/executor_conformance.hpp"
-#include "support/thorough.hpp"
 
 #include <string>
 
@@ -13,9 +13,6 @@ namespace hypertune::inline v0::test {
 inline std::string program_of(Form form) {
   return form == Form::coroutine ? "coroutine" : form == Form::object ? "object" : "reusable";
 }
-
-/// How a trial is written is the agent's matter, how it is answered the driver's: neither sees the other.
-inline Combinations combinations() { return thorough() ? Combinations::all : Combinations::each; }
 
 /// Damages what hosts have of a checkpoint.
 inline void damage_copies(const Hosts& hosts, const CheckpointInfo& info) {

@@ -260,14 +260,13 @@ class Alone(GangCase):
         trial = self.trial()
         self.assertEqual((trial["state"], trial["failures"], trial["attempts"]), ("completed", 1, 2))
 
-
-
-if __name__ == "__main__":
-    unittest.main()
-
     def test_a_quiet_rank_does_not_hang_but_rank_0_may(self):
         self.run_gang("--set", "hang_limit=1s", FATE="if rank: sys.stdout = open(os.devnull, 'w')", PAUSE="0.4", STEPS="6")
         self.assertEqual(self.trial()["state"], "completed")
         shutil.rmtree(self.folder / "runs")
         self.run_gang("--set", "hang_limit=1s", FATE="if step == 1: time.sleep(60)", code=1)
         self.assertEqual(self.trial()["cause"][:20], "rank 0: hung: nothin")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -49,7 +49,8 @@ struct ControlRules {
   bool ordered = false;
   Seconds host_patience = 600;  ///< … for at most this long
   Seconds loss_patience = 0;    ///< how long a loss of a worker waits for others that belong to it (GatheredLosses)
-  /// Tell the user about each change of a trial's workers, and about each failure that is tried on another host first.
+  /// Tell the user about each change of a trial's workers, about each failure that is tried on another host first, and
+  /// that trials do not save though they were asked to.
   /// Off in simulations, which have many of these.
   bool tell_changes = false;
   bool metric_given = true;  ///< the user has named the objective

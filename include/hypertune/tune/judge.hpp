@@ -64,10 +64,7 @@ class Judge {
   void take(Reported& report, LiveTrial& run, int step, bool counts, Outcome& out);
   /// Why a trial that ended without a report of the objective counts as failed.
   std::string why_unjudged(const LiveTrial& run) const;
-  std::optional<std::string> line(const SaveFailed& failure) {
-    saves_ = true;
-    return save_failures_.line(failure, now_);
-  }
+  std::optional<std::string> line(const SaveFailed& failure) { return save_failures_.line(failure, now_); }
   /// A line about lost checkpoints that the user has not been told about yet.
   std::optional<std::string> untold_save_failures() { return save_failures_.rest(); }
 
@@ -163,7 +160,7 @@ class Judge {
   std::set<std::string> excluded_;
   SaveFailures save_failures_;
   bool told_misnamed_ = false, told_doubled_ = false, told_unbounded_ = false, told_unsaved_ = false;
-  bool saves_ = false;          // some trial has saved, or has tried to
+  bool saved_ = false;          // some trial, since this driver began
   std::set<TrialId> overfull_;  // trials that have reported more attributes than are kept
   Retention retention_;
   // Checkpoints that trials took over. Each is pinned until its trial has saved a checkpoint of its own, so that it can

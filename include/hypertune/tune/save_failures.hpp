@@ -25,6 +25,7 @@ class SaveFailures {
     told_ = now;
     return rest();
   }
+  bool any() const { return told_.has_value(); }
   /// A line on the failures that were not reported yet, if any.
   std::optional<std::string> rest() {
     if (untold_ == 0) return std::nullopt;

@@ -268,7 +268,8 @@ HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
 HYPERTUNE_INLINE void Judge::note_unsaved(TrialId trial, Outcome& out) {
   const int every = rules_.checkpoint.every, steps = trials()[trial].steps;
   const bool ran = trials()[trial].attempts > 0;  // a known result did not
-  if (told_unsaved_ || saves_ || every == 0 || steps < every || !ran || !state_.checkpoints(trial).empty()) return;
+  if (told_unsaved_ || every == 0 || steps < every || !ran) return;
+  if (saved_ || save_failures_.any() || !state_.checkpoints(trial).empty()) return;
   told_unsaved_ = true;
   out.notices.push_back(detail::format(
       "trial {} has ended after {} steps without a checkpoint, though one was asked for after each {}: it "
@@ -288,7 +289,7 @@ HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<
 }
 
 HYPERTUNE_INLINE void Judge::keep(const CheckpointInfo& checkpoint, Outcome& out) {
-  saves_ = true;
+  saved_ = true;
   commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
   drop_superfluous(out);
 }
