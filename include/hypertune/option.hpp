@@ -90,7 +90,7 @@ concept Described = requires(T& options, int visitor) {
 namespace detail {
 
 [[noreturn]] inline void refuse_option(const char* type, const char* name, double value, const Bounds& bounds) {
-  throw OptionError(type, name, format("is {}, but must be {}", value, bounds.text()));
+  throw OptionError(type, name, detail::format("is {}, but must be {}", value, bounds.text()));
 }
 
 /// Checks the bounds of each option.
@@ -113,13 +113,13 @@ struct OptionText {
   std::string& text;
 
   void put(const char* name, std::string_view value) const {
-    text += format("{}{}: {}", text.empty() ? "" : ", ", name, value);
+    text += detail::format("{}{}: {}", text.empty() ? "" : ", ", name, value);
   }
   void operator()(const char* name, const auto& value, const Bounds& bounds, const char* meaning) const {
     if constexpr (requires { value.has_value(); }) {
       if (value) (*this)(name, *value, bounds, meaning);
     } else {
-      put(name, format("{}{}", value, bounds.unit == Bounds::Unit::seconds ? "s" : ""));
+      put(name, detail::format("{}{}", value, bounds.unit == Bounds::Unit::seconds ? "s" : ""));
     }
   }
   template <class M>

@@ -220,7 +220,7 @@ namespace {
 
 Header data_header(ByteRange range, std::uint64_t total) {
   Header header(http::status::partial_content, 11);
-  header.set(http::field::content_range, format("bytes {}-{}/{}", range.begin, range.end - 1, total));
+  header.set(http::field::content_range, detail::format("bytes {}-{}/{}", range.begin, range.end - 1, total));
   header.set(http::field::content_type, "application/octet-stream");
   return header;
 }

@@ -69,7 +69,7 @@ void Peer::send(const Target& target, const ByteRange* range, bool zstd) {
   // Not with Beast: this request needs no escaping.
   std::string text = "GET " + to_string(target) + " HTTP/1.1\r\nHost: " + host_ + "\r\n";
   if (!token_.empty()) text += "Authorization: Bearer " + token_.reveal() + "\r\n";
-  if (range != nullptr) text += format("Range: bytes={}-{}\r\n", range->begin, range->end - 1);
+  if (range != nullptr) text += detail::format("Range: bytes={}-{}\r\n", range->begin, range->end - 1);
   if (zstd) text += "Accept-Encoding: zstd\r\n";
   text += "\r\n";
   wire_.set_stall(limits_.stall, limits_.deadline);
@@ -137,7 +137,7 @@ void Peer::refuse(const Head& head) {
   const std::string said = head.length <= 4096 ? ascii_line(receive_text(head)) : std::string();
   if (head.status == 401) fail(Errc::usage, "{}: {}", name_, said);
   if (head.status == 404 || head.status == 410) fail(Errc::corrupt, "{}: {}", name_, said);
-  if (head.status >= 500) throw ConnectionLost(format("{}: {} ({})", name_, said, head.status));
+  if (head.status >= 500) throw ConnectionLost(detail::format("{}: {} ({})", name_, said, head.status));
   fail(Errc::protocol, "{}: an answer of status {} is none here ({})", name_, head.status, said);
 }
 

@@ -58,7 +58,7 @@ struct UnixAddress {
     if (text.size() >= sizeof address.sun_path) {
       folder = open_at(AT_FDCWD, path.parent_path().c_str(), O_PATH | O_DIRECTORY);
       if (!folder) fail(Errc::io, "cannot open '{}': {}", path.parent_path().string(), error_text(errno));
-      text = format("/proc/self/fd/{}/{}", folder.get(), path.filename().string());
+      text = detail::format("/proc/self/fd/{}/{}", folder.get(), path.filename().string());
       if (text.size() >= sizeof address.sun_path)
         fail(Errc::usage, "'{}' is too long a name for a socket", path.string());
     }

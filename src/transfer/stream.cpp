@@ -111,7 +111,7 @@ void Stream::receive_next() {
   const ByteRange piece = asked_.front();
   const Peer::Head head = peer_->receive_head(std::max<std::uint64_t>(piece.size(), 4096));
   if (head.status != 206) peer_->refuse(head);
-  if (head.range != format("bytes {}-{}/{}", piece.begin, piece.end - 1, shared_.partial.layout().total()))
+  if (head.range != detail::format("bytes {}-{}/{}", piece.begin, piece.end - 1, shared_.partial.layout().total()))
     fail(Errc::protocol, "{}: it gives another range than it was asked for", shared_.from.to_string());
   if (head.zstd ? head.length > piece.size() : head.length != piece.size())
     fail(Errc::protocol, "{}: it gives {} bytes where it was asked for {}", shared_.from.to_string(), head.length,

@@ -68,7 +68,7 @@ std::optional<Target> parse_target(std::string_view text) {
 }
 
 std::string to_string(const Target& target) {
-  std::string text = format("/v1/trials/{}/checkpoints", target.info.trial);
+  std::string text = detail::format("/v1/trials/{}/checkpoints", target.info.trial);
   if (target.what == Target::What::list) return text;
   text += '/' + target.info.digest;
   for (const auto& [name, what] : names)
@@ -86,7 +86,7 @@ std::optional<ByteRange> parse_range(std::string_view text, std::uint64_t total)
 }
 
 std::string info_line(const CheckpointInfo& info) {
-  return format("{} {} {} {}\n", info.steps, info.bytes, info.digest, info.name);
+  return detail::format("{} {} {} {}\n", info.steps, info.bytes, info.digest, info.name);
 }
 
 std::optional<CheckpointInfo> parse_info_line(std::string_view line, TrialId trial) {

@@ -284,7 +284,7 @@ class BoundedLogReader {
       if (parts.marker > 0 && at >= parts.head) {
         const std::uint64_t tail = parts.head + parts.left_out;
         if (at < tail) {  // left out before it was read
-          text = format("{}{} bytes of this log are left out here{}", log_cut_begin, tail - at, log_cut_end);
+          text = detail::format("{}{} bytes of this log are left out here{}", log_cut_begin, tail - at, log_cut_end);
           at = tail;
         }
         place = at - parts.left_out + parts.marker;

@@ -22,7 +22,7 @@ inline bool is_worker_name(std::string_view name) {
 
 /// "host 'a'", "worker-3".
 inline std::string host_text(std::string_view name) {
-  return is_worker_name(name) ? std::string(name) : format("host '{}'", name);
+  return is_worker_name(name) ? std::string(name) : detail::format("host '{}'", name);
 }
 
 /// Up to this many hosts are named one by one.
@@ -32,7 +32,7 @@ inline constexpr std::size_t few_hosts = 3;
 inline std::string hosts_text(const std::vector<std::string_view>& names) {
   std::string text;
   for (std::size_t i = 0; i < std::min(names.size(), few_hosts); ++i) text += (i > 0 ? ", " : "") + host_text(names[i]);
-  if (names.size() > few_hosts) text += format(" and {} more", names.size() - few_hosts);
+  if (names.size() > few_hosts) text += detail::format(" and {} more", names.size() - few_hosts);
   return text;
 }
 
@@ -58,11 +58,11 @@ inline std::string host_troubles_text(const HostTroubles& hosts,
     if (!text.empty()) text += "; ";
     if (names.size() > few_hosts && names.size() == hosts.size()) {
       const bool workers = std::all_of(names.begin(), names.end(), is_worker_name);
-      text += format("all {} {}", names.size(), workers ? "workers" : "hosts");
+      text += detail::format("all {} {}", names.size(), workers ? "workers" : "hosts");
     } else {
       text += hosts_text(names);
     }
-    text += format(": {}", why);
+    text += detail::format(": {}", why);
   }
   return text;
 }

@@ -25,7 +25,7 @@ HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(const Option
   std::vector<std::filesystem::path> folders{first};
   while (has_journal(folders.back())) {
     folders.push_back(first);
-    folders.back() += format("-{}", folders.size());
+    folders.back() += detail::format("-{}", folders.size());
   }
   return folders;
 }
@@ -40,7 +40,7 @@ HYPERTUNE_INLINE bool has_ended(const std::filesystem::path& folder) {
 HYPERTUNE_INLINE void say_which_is_resumed(const Options& options, const std::filesystem::path& directory) {
   if (!options.resume || !options.output.empty() || options.display == Display::quiet) return;
   if (folders_of_name(options).size() <= 2) return;
-  say(format("hypertune: goes on with '{}', the last experiment of that name{}; any other one by its folder (--output)",
+  say(detail::format("hypertune: goes on with '{}', the last experiment of that name{}; any other one by its folder (--output)",
              directory.string(), has_ended(directory) ? "" : " that has not ended"));
 }
 
