@@ -83,9 +83,11 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     constexpr Seconds deadline = 15;
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
-    if (const auto said = said_at_start(stream); said.starts_with(detail::not_run)) {
+    const auto said = said_at_start(stream);
+    const bool killed = has_any(said, {"exit code 137"});  // with its container, if that ended as the agent started
+    if (killed || said.starts_with(detail::not_run)) {
       // The node knows that the container has ended, and updates the pod's status a second or two later.
-      const Seconds moment = is_ended_container(said) ? 5 : 1;
+      const Seconds moment = killed || is_ended_container(said) ? 10 : 1;
       if (auto end = state.fleet->find_end_error(pod.name, stop, moment)) throw *std::move(end);
     }
     // A stream that ended may have been closed by the API server, with the pod still running. But if the stream went
