@@ -144,7 +144,7 @@ void compare_memory(const char* name) {
 
 void measure(const char* name, convnet::Trainer& trainer, const convnet::Options& options, int steps) {
   const Batch batch = make_batch(options, 1);
-  for (int i = 0; i < 3; ++i) trainer.train(batch.images.data(), batch.labels.data());
+  for (int i = 0; i < std::min(steps, 3); ++i) trainer.train(batch.images.data(), batch.labels.data());
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < steps; ++i) trainer.train(batch.images.data(), batch.labels.data());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -173,7 +173,7 @@ int main() try {
   options.filters = {32, 64};
   options.hidden = 256;
   std::printf("images of 32 x 32, 32 and 64 filters, batches of 256\n");
-  measure("CPU, 1 core", *convnet::make_cpu_trainer(options), options, 3);
+  measure("CPU, 1 core", *convnet::make_cpu_trainer(options), options, 1);
   measure("GPU, 32 bits", *convnet::make_gpu_trainer(options, 0), options, 50);
   options.half = true;
   measure("GPU, 16 bits", *convnet::make_gpu_trainer(options, 0), options, 50);
