@@ -63,11 +63,12 @@ template <class Backend, class T>
 class Network final : public Trainer {
  public:
   Network(Backend backend, const Options& options) : backend_(std::move(backend)), options_(options) {
-    const std::size_t half = options.side / 2, batch = options.batch;
-    add({1, batch, options.side, options.side, 3, 1}, options.filters[0], true);
-    add({options.filters[0], batch, options.side, options.side, 3, 1}, options.filters[1], true);
-    add({options.filters[1], batch, half, half, half, 0}, options.hidden, true);
-    add({options.hidden, batch, 1, 1, 1, 0}, options.classes, false);
+    const Index side = index(options.side), half = side / 2, batch = index(options.batch);
+    const Index first = index(options.filters[0]), second = index(options.filters[1]);
+    add({1, batch, side, side, 3, 1}, options.filters[0], true);
+    add({first, batch, side, side, 3, 1}, options.filters[1], true);
+    add({second, batch, half, half, half, 0}, options.hidden, true);
+    add({index(options.hidden), batch, 1, 1, 1, 0}, options.classes, false);
     parameters_ = Buffer<Backend, float>(backend_, parameter_count_);
     gradient_ = Buffer<Backend, float>(backend_, parameter_count_);
     velocity_ = Buffer<Backend, float>(backend_, parameter_count_);
@@ -85,6 +86,7 @@ class Network final : public Trainer {
     infinite_ = Buffer<Backend, std::int32_t>(backend_, 1);
     squares_ = Buffer<Backend, float>(backend_, norm_parts);
     row_sums_ = Buffer<Backend, float>(backend_, most_filters_ * row_parts);
+    row_fold_sums_ = Buffer<Backend, float>(backend_, most_filters_ * row_folds);
 
     State state{std::vector<float>(parameter_count_), std::vector<float>(parameter_count_), 0, scale_.state()};
     std::mt19937_64 random(options.seed);
@@ -172,7 +174,9 @@ class Network final : public Trainer {
   std::vector<float> gradient() const { return gradient_.download(parameter_count_); }
 
  private:
-  static constexpr std::size_t norm_parts = 1024, row_parts = 256;
+  using Index = kernels::Index;
+  static constexpr std::size_t norm_parts = 1024;
+  static constexpr Index row_parts = 2048, row_folds = 32;  // enough for the threads of a GPU
   static constexpr std::size_t pool_after = 1;  // the layer before the pooling
 
   struct Layer {
@@ -186,10 +190,18 @@ class Network final : public Trainer {
   std::size_t image_size() const { return options_.side * options_.side; }
   std::size_t pooled_size() const { return options_.filters[1] * options_.batch * image_size() / 4; }
 
+  static Index index(std::size_t size) {
+    if (size >= std::size_t{1} << 16U) throw std::runtime_error("a network's size is over 65535");
+    return static_cast<Index>(size);
+  }
+  Index side() const { return index(options_.side); }
+
   void add(const kernels::Window& window, std::size_t filters, bool relu) {
+    if (!window.fits() || static_cast<double>(filters) * window.columns() >= 0x1p32)
+      throw std::runtime_error("a batch of a layer has over 4 billion elements");
     const std::size_t weights = parameter_count_, bias = weights + filters * window.rows();
     parameter_count_ = bias + filters;
-    most_columns_ = std::max(most_columns_, window.rows() * window.columns());
+    most_columns_ = std::max<std::size_t>(most_columns_, window.rows() * window.columns());
     most_filters_ = std::max(most_filters_, filters);
     layers_.push_back({window, filters, relu, weights, bias, Buffer<Backend, T>(backend_, filters * window.columns()),
                        Buffer<Backend, T>(backend_, filters * window.columns())});
@@ -209,13 +221,13 @@ class Network final : public Trainer {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       Layer& layer = layers_[l];
       const kernels::Window& window = layer.window;
-      backend_.for_each(window.rows() * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
+      backend_.for_each(window.channels * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
       backend_.multiply(false, false, layer.filters, window.columns(), window.rows(), weights_.data() + layer.weights,
                         columns_.data(), layer.out.data());
       backend_.for_each(layer.out.size(), kernels::BiasRelu<T>{layer.out.data(), parameters_.data() + layer.bias,
                                                                window.columns(), layer.relu});
       if (l == pool_after)
-        backend_.for_each(pooled_size(), kernels::MaxPool<T>{options_.side, options_.side, 2, layer.out.data(),
+        backend_.for_each(pooled_size(), kernels::MaxPool<T>{side(), side(), 2, layer.out.data(),
                                                              pooled_.data(), chosen_.data()});
     }
     // In place: the logits become the gradient.
@@ -231,13 +243,16 @@ class Network final : public Trainer {
       const bool last = l + 1 == layers_.size();
       T* back = last ? layer.out.data() : layer.back.data();
       if (l == pool_after)
-        backend_.for_each(pooled_size(), kernels::MaxPoolBack<T>{options_.side, options_.side, 2,
+        backend_.for_each(pooled_size(), kernels::MaxPoolBack<T>{side(), side(), 2,
                                                                  pooled_gradient_.data(), chosen_.data(), back});
       if (layer.relu) backend_.for_each(layer.out.size(), kernels::ReluBack<T>{layer.out.data(), back});
       backend_.for_each(layer.filters * row_parts,
                         kernels::RowPartSums<T>{back, window.columns(), row_parts, row_sums_.data()});
-      backend_.for_each(layer.filters, kernels::RowSums{row_sums_.data(), row_parts, gradient_.data() + layer.bias});
-      backend_.for_each(window.rows() * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
+      backend_.for_each(layer.filters * row_folds, kernels::RowPartSums<float>{row_sums_.data(), row_parts, row_folds,
+                                                                               row_fold_sums_.data()});
+      backend_.for_each(layer.filters,
+                        kernels::RowSums{row_fold_sums_.data(), row_folds, gradient_.data() + layer.bias});
+      backend_.for_each(window.channels * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});
       backend_.multiply(false, true, layer.filters, window.rows(), window.columns(), back, columns_.data(),
                         gradient_.data() + layer.weights);
       if (workers_.ready) workers_.ready(l);
@@ -266,7 +281,7 @@ class Network final : public Trainer {
   Options options_;
   std::vector<Layer> layers_;
   std::size_t parameter_count_ = 0, most_columns_ = 0, most_filters_ = 0;
-  Buffer<Backend, float> parameters_, gradient_, velocity_, raw_, loss_, squares_, row_sums_;
+  Buffer<Backend, float> parameters_, gradient_, velocity_, raw_, loss_, squares_, row_sums_, row_fold_sums_;
   Buffer<Backend, T> weights_, columns_, column_gradient_, pooled_, pooled_gradient_, images_;
   Buffer<Backend, std::uint8_t> chosen_;
   Buffer<Backend, std::int32_t> labels_, predicted_, infinite_;

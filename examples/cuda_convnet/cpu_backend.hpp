@@ -40,20 +40,24 @@ class CpuBackend {
   // cannot be vectorised.
   template <class T, class Out>
   static void rows_by_rows(std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {
-    constexpr std::size_t lanes = 8;
-    for (std::size_t i = 0; i < m; ++i)
-      for (std::size_t j = 0; j < n; ++j) {
-        const T *x = a + i * k, *y = b + j * k;
-        float sums[lanes] = {};
-        std::size_t p = 0;
-        for (; p + lanes <= k; p += lanes)
-          for (std::size_t l = 0; l < lanes; ++l)
-            sums[l] += static_cast<float>(x[p + l]) * static_cast<float>(y[p + l]);
-        float sum = 0;
-        for (const float part : sums) sum += part;
-        for (; p < k; ++p) sum += static_cast<float>(x[p]) * static_cast<float>(y[p]);
-        c[i * n + j] = Out(sum);
-      }
+    constexpr std::size_t lanes = 8, strip = 1024;  // of a row at a time, so that rows of b stay in the L2 cache
+    std::vector<float> products(m * n);
+    for (std::size_t begin = 0; begin < k; begin += strip)
+      for (std::size_t i = 0; i < m; ++i)
+        for (std::size_t j = 0; j < n; ++j) {
+          const T *x = a + i * k, *y = b + j * k;
+          float sums[lanes] = {};
+          std::size_t p = begin;
+          const std::size_t end = std::min(begin + strip, k);
+          for (; p + lanes <= end; p += lanes)
+            for (std::size_t l = 0; l < lanes; ++l)
+              sums[l] += static_cast<float>(x[p + l]) * static_cast<float>(y[p + l]);
+          float sum = 0;
+          for (const float part : sums) sum += part;
+          for (; p < end; ++p) sum += static_cast<float>(x[p]) * static_cast<float>(y[p]);
+          products[i * n + j] += sum;
+        }
+    std::transform(products.begin(), products.end(), c, [](float product) { return Out(product); });
   }
   template <class T, class Out>
   static void rows_by_columns(bool ta, std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, Out* c) {

@@ -15,34 +15,45 @@
 
 namespace convnet::kernels {
 
+/// Counts and places of elements. GPUs divide numbers of 64 bits several times more slowly.
+using Index = std::uint32_t;
+
 /// The geometry of a convolution: `channels` of `images` of height x width, and a square window that moves by one, with
 /// `padding` zeros around the image.
 struct Window {
-  std::size_t channels = 1, images = 1, height = 1, width = 1, side = 3, padding = 1;
-  HYPERTUNE_HD std::size_t out_height() const { return height + 2 * padding + 1 - side; }
-  HYPERTUNE_HD std::size_t out_width() const { return width + 2 * padding + 1 - side; }
-  HYPERTUNE_HD std::size_t rows() const { return channels * side * side; }
-  HYPERTUNE_HD std::size_t columns() const { return images * out_height() * out_width(); }
-  HYPERTUNE_HD std::size_t pixels() const { return channels * images * height * width; }
+  Index channels = 1, images = 1, height = 1, width = 1, side = 3, padding = 1;
+  HYPERTUNE_HD Index out_height() const { return height + 2 * padding + 1 - side; }
+  HYPERTUNE_HD Index out_width() const { return width + 2 * padding + 1 - side; }
+  HYPERTUNE_HD Index rows() const { return channels * side * side; }
+  HYPERTUNE_HD Index columns() const { return images * out_height() * out_width(); }
+  HYPERTUNE_HD Index pixels() const { return channels * images * height * width; }
+  /// Whether an Index counts the elements of the columns.
+  bool fits() const {
+    const auto places = static_cast<double>(height + 2 * padding) * static_cast<double>(width + 2 * padding);
+    return static_cast<double>(rows()) * static_cast<double>(images) * places < 0x1p32;
+  }
 };
 
-/// Index: the elements of the columns, rows() * columns().
+/// Index: a place of the window in each channel, channels * columns().
 template <class T>
 struct Im2Col {
   Window window;
   const T* image;
   T* columns;
-  HYPERTUNE_HD void operator()(std::size_t i) const {
-    const std::size_t x = i % window.out_width(), y = i / window.out_width() % window.out_height();
-    const std::size_t n = i / (window.out_width() * window.out_height()) % window.images, row = i / window.columns();
-    const std::size_t dx = row % window.side, dy = row / window.side % window.side,
-                      c = row / (window.side * window.side);
-    const std::size_t px = x + dx, py = y + dy;  // in the padded image
-    const bool inside = px >= window.padding && py >= window.padding && px < window.width + window.padding &&
-                        py < window.height + window.padding;
-    columns[i] = inside ? image[((c * window.images + n) * window.height + py - window.padding) * window.width + px -
-                                window.padding]
-                        : T(0.0F);
+  HYPERTUNE_HD void operator()(std::size_t index) const {
+    const auto i = static_cast<Index>(index);
+    const Index x = i % window.out_width(), y = i / window.out_width() % window.out_height();
+    const Index column = i % window.columns(), c = i / window.columns();
+    const Index n = column / (window.out_width() * window.out_height());
+    const T* plane = image + (c * window.images + n) * window.height * window.width;
+    T* to = columns + c * window.side * window.side * window.columns() + column;
+    for (Index dy = 0; dy < window.side; ++dy)
+      for (Index dx = 0; dx < window.side; ++dx, to += window.columns()) {
+        const Index px = x + dx, py = y + dy;  // in the padded image
+        const bool inside = px >= window.padding && py >= window.padding && px < window.width + window.padding &&
+                            py < window.height + window.padding;
+        *to = inside ? plane[(py - window.padding) * window.width + px - window.padding] : T(0.0F);
+      }
   }
 };
 
@@ -53,18 +64,18 @@ struct Col2Im {
   Window window;
   const T* columns;
   T* image;
-  HYPERTUNE_HD void operator()(std::size_t i) const {
-    const std::size_t x = i % window.width, y = i / window.width % window.height;
-    const std::size_t n = i / (window.width * window.height) % window.images;
-    const std::size_t c = i / (window.width * window.height * window.images);
+  HYPERTUNE_HD void operator()(std::size_t index) const {
+    const auto i = static_cast<Index>(index);
+    const Index x = i % window.width, y = i / window.width % window.height;
+    const Index n = i / (window.width * window.height) % window.images;
+    const Index c = i / (window.width * window.height * window.images);
+    const Index px = x + window.padding, py = y + window.padding;  // in the padded image
+    const Index width = window.out_width(), height = window.out_height();
     float sum = 0;
-    for (std::size_t dy = 0; dy < window.side; ++dy)
-      for (std::size_t dx = 0; dx < window.side; ++dx) {
-        const std::size_t px = x + window.padding, py = y + window.padding;
-        if (px < dx || py < dy || px - dx >= window.out_width() || py - dy >= window.out_height()) continue;
-        const std::size_t row = (c * window.side + dy) * window.side + dx;
-        sum += static_cast<float>(
-            columns[((row * window.images + n) * window.out_height() + py - dy) * window.out_width() + px - dx]);
+    for (Index dy = py < height ? 0 : py - height + 1; dy < window.side && dy <= py; ++dy)
+      for (Index dx = px < width ? 0 : px - width + 1; dx < window.side && dx <= px; ++dx) {
+        const Index row = (c * window.side + dy) * window.side + dx;
+        sum += static_cast<float>(columns[((row * window.images + n) * height + py - dy) * width + px - dx]);
       }
     image[i] = T(sum);
   }
@@ -75,9 +86,10 @@ template <class T>
 struct BiasRelu {
   T* values;
   const float* bias;
-  std::size_t columns;
+  Index columns;
   bool relu;
-  HYPERTUNE_HD void operator()(std::size_t i) const {
+  HYPERTUNE_HD void operator()(std::size_t index) const {
+    const auto i = static_cast<Index>(index);
     const float value = static_cast<float>(values[i]) + bias[i / columns];
     values[i] = T(relu && !(value > 0) ? 0.0F : value);
   }
@@ -96,12 +108,13 @@ struct ReluBack {
 template <class T>
 struct RowPartSums {
   const T* values;
-  std::size_t columns, parts;
+  Index columns, parts;
   float* sums;
-  HYPERTUNE_HD void operator()(std::size_t i) const {
+  HYPERTUNE_HD void operator()(std::size_t index) const {
+    const auto i = static_cast<Index>(index);
     const T* row = values + i / parts * columns;
     float sum = 0;
-    for (std::size_t at = i % parts; at < columns; at += parts) sum += static_cast<float>(row[at]);
+    for (Index at = i % parts; at < columns; at += parts) sum += static_cast<float>(row[at]);
     sums[i] = sum;
   }
 };
@@ -120,36 +133,36 @@ struct RowSums {
 /// The maximum of each side x side block; the image's sides are multiples of `side`. Index: the output's elements.
 template <class T>
 struct MaxPool {
-  std::size_t height, width, side;  ///< of the input
+  Index height, width, side;  ///< of the input
   const T* in;
   T* out;
   std::uint8_t* chosen;  ///< index of the maximum within the block
   HYPERTUNE_HD void operator()(std::size_t i) const {
-    const T* corner = in + first(i, height, width, side);
-    std::size_t best = 0;
-    for (std::size_t k = 1; k < side * side; ++k)
+    const T* corner = in + first(static_cast<Index>(i), height, width, side);
+    Index best = 0;
+    for (Index k = 1; k < side * side; ++k)
       if (static_cast<float>(corner[k / side * width + k % side]) >
           static_cast<float>(corner[best / side * width + best % side]))
         best = k;
     out[i] = corner[best / side * width + best % side];
     chosen[i] = static_cast<std::uint8_t>(best);
   }
-  HYPERTUNE_HD static std::size_t first(std::size_t i, std::size_t height, std::size_t width, std::size_t side) {
-    const std::size_t out_width = width / side, out_height = height / side;
-    const std::size_t x = i % out_width, y = i / out_width % out_height, plane = i / (out_width * out_height);
+  HYPERTUNE_HD static Index first(Index i, Index height, Index width, Index side) {
+    const Index out_width = width / side, out_height = height / side;
+    const Index x = i % out_width, y = i / out_width % out_height, plane = i / (out_width * out_height);
     return (plane * height + y * side) * width + x * side;
   }
 };
 /// Index: the output's elements. Writes the whole gradient of the input.
 template <class T>
 struct MaxPoolBack {
-  std::size_t height, width, side;
+  Index height, width, side;
   const T* out_gradient;
   const std::uint8_t* chosen;
   T* in_gradient;
   HYPERTUNE_HD void operator()(std::size_t i) const {
-    T* corner = in_gradient + MaxPool<T>::first(i, height, width, side);
-    for (std::size_t k = 0; k < side * side; ++k)
+    T* corner = in_gradient + MaxPool<T>::first(static_cast<Index>(i), height, width, side);
+    for (Index k = 0; k < side * side; ++k)
       corner[k / side * width + k % side] = k == chosen[i] ? out_gradient[i] : T(0.0F);
   }
 };

@@ -67,7 +67,7 @@ TEST_CASE("kernels: the columns of an image are its windows, and their gradient 
                                kernels::Window{1, 2, 6, 5, 2, 0}, kernels::Window{2, 1, 3, 3, 5, 2});
   const auto image = random_values(window.pixels(), 1);
   std::vector<float> columns(window.rows() * window.columns()), back(window.pixels());
-  each(columns.size(), kernels::Im2Col<float>{window, image.data(), columns.data()});
+  each(window.channels * window.columns(), kernels::Im2Col<float>{window, image.data(), columns.data()});
   const auto at = [&](std::size_t c, std::size_t n, std::ptrdiff_t y, std::ptrdiff_t x) {
     if (y < 0 || x < 0 || y >= std::ptrdiff_t(window.height) || x >= std::ptrdiff_t(window.width)) return 0.0F;
     return image[((c * window.images + n) * window.height + std::size_t(y)) * window.width + std::size_t(x)];
@@ -106,8 +106,7 @@ TEST_CASE("kernels: bias, ReLU and max-pooling") {
   std::vector<float> gradient(x.size(), 99), bias_gradient(rows);
   each(pooled.size(), kernels::MaxPoolBack<float>{4, 6, 2, weight.data(), chosen.data(), gradient.data()});
   each(gradient.size(), kernels::ReluBack<float>{out.data(), gradient.data()});
-  for (const std::size_t parts :
-       {std::size_t{1}, std::size_t{3}, std::size_t{64}}) {  // more than there are columns, too
+  for (const kernels::Index parts : {1U, 3U, 64U}) {  // more than there are columns, too
     std::vector<float> sums(rows * parts, -1);
     each(sums.size(), kernels::RowPartSums<float>{gradient.data(), columns, parts, sums.data()});
     each(rows, kernels::RowSums{sums.data(), parts, bias_gradient.data()});
