@@ -177,7 +177,7 @@ class Network final : public Trainer {
   using Index = kernels::Index;
   static constexpr std::size_t norm_parts = 1024;
   static constexpr Index row_parts = 2048, row_folds = 32;  // enough for the threads of a GPU
-  static constexpr std::size_t pool_after = 1;  // the layer before the pooling
+  static constexpr std::size_t pool_after = 1;              // the layer before the pooling
 
   struct Layer {
     kernels::Window window;
@@ -227,8 +227,8 @@ class Network final : public Trainer {
       backend_.for_each(layer.out.size(), kernels::BiasRelu<T>{layer.out.data(), parameters_.data() + layer.bias,
                                                                window.columns(), layer.relu});
       if (l == pool_after)
-        backend_.for_each(pooled_size(), kernels::MaxPool<T>{side(), side(), 2, layer.out.data(),
-                                                             pooled_.data(), chosen_.data()});
+        backend_.for_each(pooled_size(),
+                          kernels::MaxPool<T>{side(), side(), 2, layer.out.data(), pooled_.data(), chosen_.data()});
     }
     // In place: the logits become the gradient.
     backend_.for_each(options_.batch,
@@ -243,13 +243,13 @@ class Network final : public Trainer {
       const bool last = l + 1 == layers_.size();
       T* back = last ? layer.out.data() : layer.back.data();
       if (l == pool_after)
-        backend_.for_each(pooled_size(), kernels::MaxPoolBack<T>{side(), side(), 2,
-                                                                 pooled_gradient_.data(), chosen_.data(), back});
+        backend_.for_each(pooled_size(),
+                          kernels::MaxPoolBack<T>{side(), side(), 2, pooled_gradient_.data(), chosen_.data(), back});
       if (layer.relu) backend_.for_each(layer.out.size(), kernels::ReluBack<T>{layer.out.data(), back});
       backend_.for_each(layer.filters * row_parts,
                         kernels::RowPartSums<T>{back, window.columns(), row_parts, row_sums_.data()});
-      backend_.for_each(layer.filters * row_folds, kernels::RowPartSums<float>{row_sums_.data(), row_parts, row_folds,
-                                                                               row_fold_sums_.data()});
+      backend_.for_each(layer.filters * row_folds,
+                        kernels::RowPartSums<float>{row_sums_.data(), row_parts, row_folds, row_fold_sums_.data()});
       backend_.for_each(layer.filters,
                         kernels::RowSums{row_fold_sums_.data(), row_folds, gradient_.data() + layer.bias});
       backend_.for_each(window.channels * window.columns(), kernels::Im2Col<T>{window, input_of(l), columns_.data()});

@@ -29,7 +29,8 @@ inline void sync_folder(const std::filesystem::path& path) {
 /// last one wins. Error of kind `io`; the old file then still exists.
 inline void replace_file(const std::filesystem::path& path, std::string_view text, mode_t mode = 0666) {
   static std::atomic<unsigned> count{0};
-  const auto aside = path.parent_path() / detail::format(".{}-{}-{}", path.filename().string(), ::getpid(), count.fetch_add(1));
+  const auto aside =
+      path.parent_path() / detail::format(".{}-{}-{}", path.filename().string(), ::getpid(), count.fetch_add(1));
   std::error_code ignored;
   std::filesystem::remove(aside, ignored);  // left by an earlier process with this number
   int error = 0;

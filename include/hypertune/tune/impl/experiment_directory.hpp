@@ -40,8 +40,9 @@ HYPERTUNE_INLINE bool has_ended(const std::filesystem::path& folder) {
 HYPERTUNE_INLINE void say_which_is_resumed(const Options& options, const std::filesystem::path& directory) {
   if (!options.resume || !options.output.empty() || options.display == Display::quiet) return;
   if (folders_of_name(options).size() <= 2) return;
-  say(detail::format("hypertune: goes on with '{}', the last experiment of that name{}; any other one by its folder (--output)",
-             directory.string(), has_ended(directory) ? "" : " that has not ended"));
+  say(detail::format(
+      "hypertune: goes on with '{}', the last experiment of that name{}; any other one by its folder (--output)",
+      directory.string(), has_ended(directory) ? "" : " that has not ended"));
 }
 
 }  // namespace detail
