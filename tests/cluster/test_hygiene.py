@@ -11,9 +11,10 @@ SECRETS = (b"s3cr3t-setup-%d" % os.getpid(), b"s3cr3t-trial-%d" % os.getpid())  
 class Watch:
     """Looks at every process of this machine and its hosts again and again until the end of a `with`."""
 
-    def __init__(self, text):
+    def __init__(self, text, networks=None):
         self.text = text  # what is in the command line or the folder of a process of the test's
-        self.secrets, self.listening, self.looks = set(), set(), 0
+        self.networks = networks  # the namespaces of the test's hosts, if other tests' processes have the text as well
+        self.secrets, self.listening, self.looks, self.seen = set(), set(), 0, 0
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.run)
 
@@ -32,11 +33,15 @@ class Watch:
                     line = (process / "cmdline").read_bytes()
                     if any(secret in line for secret in SECRETS):
                         self.secrets.add(line)
-                    if self.looks % 10 == 0 and self.text in line:
+                    if self.looks % 10 == 0 and self.text in line and self.is_ours(process):
                         self.ports(process, line)
+                        self.seen += 1
                 except OSError:
                     pass  # it has ended meanwhile
             self.looks += 1
+
+    def is_ours(self, process):
+        return self.networks is None or os.readlink(process / "ns/net") in self.networks
 
     def ports(self, process, line):
         sockets = set()
@@ -121,11 +126,14 @@ output: runs/s
             out, err = self.run_command("submit", "c.yaml", "sweep.yaml", "--sync", "train.sh", "-o", "out", timeout=200)
         said = out + err
         self.sweep(f"hosts: [host1, host2], ssh_config: {self.config},", name="direct.yaml")
-        with Watch(b"direct.yaml") as direct, Watch(b"--hypertune-agent") as agents:
+        networks = {subprocess.run([HOSTS, self.state, "exec", str(number), "--", "readlink", "/proc/self/ns/net"],
+                                   capture_output=True, text=True, timeout=60, check=True).stdout.strip() for number in (1, 2)}
+        with Watch(b"direct.yaml") as direct, Watch(b"--hypertune-agent", networks) as agents:
             out, err = self.run_command("run", "direct.yaml", "--output", "runs/direct")
         with Watch(b"nothing") as proof:  # that it would have been seen
             subprocess.run(["sh", "-c", "sleep 1", SECRETS[0]], check=True)
         self.assertEqual(len(proof.secrets), 1)
+        self.assertGreater(agents.seen, 0)
         for each in (watch, direct, agents):
             self.assertGreater(each.looks, 10)
             self.assertEqual(each.secrets, set())
