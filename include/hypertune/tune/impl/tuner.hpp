@@ -68,6 +68,11 @@ class Tuner::State {
   void handle_timeouts(Seconds now);
   Seconds next_wake(Seconds now);
   Workload workload() const;
+  ExecutorFacts executor_facts() const;
+  ExecutorStart executor_start();
+  std::shared_ptr<void> open_experiment(const ExecutorFacts& facts, const detail::FreshFolder& folder);
+  void drive();
+  [[noreturn]] void fail_run(const detail::FreshFolder& folder);
   // The time to put into records. Never earlier than the last recorded time, even if the machine's clock was set back.
   Seconds now() const { return options_.executor.now() + ahead_; }
   void wake() {
@@ -278,7 +283,12 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& reque
     return {true,
             request.kind == Kind::leave ? "each trial leaves at its next report, with all saved" : "it leaves now"};
   }
-  return requests_.ask(request, [this] { wake(); });
+  auto answer = requests_.ask(request, [this] { wake(); });
+  if (!answer.done) return answer;
+  try {
+    experiment_->journal().flush();  // who asked may read the record next
+  } catch (const Error& error) { return {false, error.what()}; }
+  return answer;
 }
 
 HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& request) {
@@ -355,23 +365,8 @@ HYPERTUNE_INLINE Workload Tuner::State::workload() const {
   return workload;
 }
 
-HYPERTUNE_INLINE Results Tuner::State::run() {
-  if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
-  options_ = with_recorded(std::move(options_), space_);
-  directory_ = experiment_directory(options_);
-  detail::say_which_is_resumed(options_, directory_);
-  Experiment::require_sound(space_, options_);
-  auto& executor = options_.executor;
-  struct Teardown {
-    AnyExecutor& executor;
-    ~Teardown() { executor.teardown(); }
-  };
-  std::optional<Teardown> teardown;
-  if (executor.elastic()) {
-    if (!options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
-    executor.prepare(workload());
-    teardown.emplace(executor);
-  }
+HYPERTUNE_INLINE ExecutorFacts Tuner::State::executor_facts() const {
+  const auto& executor = options_.executor;
   ExecutorFacts facts;
   facts.hosts = executor.hosts();
   facts.name = executor.name();
@@ -381,8 +376,10 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   // Ordered runs and synchronous executors are reproducible, so their decisions must not depend on durations. Simulated
   // time is reproducible itself.
   facts.timed = executor.simulated() || !(options_.ordered || executor.synchronous());
-  Experiment::require_possible(options_, facts);
-  const detail::FreshFolder folder(directory_);
+  return facts;
+}
+
+HYPERTUNE_INLINE ExecutorStart Tuner::State::executor_start() {
   ExecutorStart start;
   start.program = program_;
   start.directory = directory_;
@@ -390,14 +387,13 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   start.hang_limit = options_.hang_limit;
   start.log_limit = options_.log_limit;
   start.network = options_.group.network;
-  // Before this process starts any thread of its own: the executor may fork here.
-  executor.start(std::move(start));
-  struct Shutdown {
-    AnyExecutor& executor;
-    ~Shutdown() { executor.shutdown(); }
-  };
-  std::optional<Shutdown> shutdown(std::in_place, executor);
+  return start;
+}
 
+// Makes or opens the experiment's record. Returns the dashboard, if one is wanted.
+HYPERTUNE_INLINE std::shared_ptr<void> Tuner::State::open_experiment(const ExecutorFacts& facts,
+                                                                     const detail::FreshFolder& folder) {
+  auto& executor = options_.executor;
   std::shared_ptr<void> page;
   try {
     // The dashboard starts threads, and its port may be taken: so after the forks and before anything is recorded.
@@ -414,33 +410,13 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     if (!executor.simulated()) ahead_ = std::max(0.0, experiment_->last_time() - executor.now());
   }
   if (options_.ordered) gate_.emplace(experiment_->take_gate());
-  std::optional<SignalWatch> signals;
-  if (options_.handle_signals && !executor.simulated())
-    signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); },
-                    options_.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
-
   experiment_->journal().on_error([this](const Error&) { wake(); });  // handle_timeouts() throws the error
-  running_.store(true, std::memory_order_release);
-  struct SearcherThreadEnd {
-    State& self;
-    ~SearcherThreadEnd() { self.stop_searcher_thread(); }
-  } const searcher_thread_end{*this};
-  start_searcher_thread();
-  // Before any trial begins, so that requests work as soon as a trial is seen. Not in a simulation, whose time is not
-  // the user's.
-  std::optional<ControlPipe> control;
-  if (!executor.simulated())
-    control.emplace(directory_, [this](const ControlRequest& request) { return this->control(request); });
-  struct ControlEnd {
-    State& self;
-    std::optional<ControlPipe>& control;
-    ~ControlEnd() {
-      self.requests_.close();
-      self.answer_requests();
-      control.reset();
-    }
-  };
-  std::optional<ControlEnd> control_end(std::in_place, *this, control);
+  return page;
+}
+
+// From the first trial until nothing more is to be done.
+HYPERTUNE_INLINE void Tuner::State::drive() {
+  auto& executor = options_.executor;
   on_strand([&] {
     const Seconds now = this->now();
     begun_ = true;
@@ -463,6 +439,83 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     }
     handle_timeouts(now());
   }
+}
+
+// Records why the run cannot go on, and throws it.
+HYPERTUNE_INLINE void Tuner::State::fail_run(const detail::FreshFolder& folder) {
+  // If the experiment's folder was moved or removed, any file in it may be the first to fail. The Journal knows the
+  // cause.
+  if (error_code_of(error_) == Errc::io) {
+    try {
+      experiment_->journal().require_in_place();
+    } catch (...) { error_ = std::current_exception(); }
+  }
+  try {
+    std::rethrow_exception(error_);
+  } catch (const std::exception& e) { experiment_->journal().note_exit_reason(e.what()); } catch (...) {
+    experiment_->journal().note_exit_reason("an exception that is no std::exception");
+  }
+  if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0) {
+    experiment_->journal().stop_checking_files();
+    folder.take_back([this] { experiment_.reset(); });
+  }
+  std::rethrow_exception(error_);
+}
+
+HYPERTUNE_INLINE Results Tuner::State::run() {
+  if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
+  options_ = with_recorded(std::move(options_), space_);
+  directory_ = experiment_directory(options_);
+  detail::say_which_is_resumed(options_, directory_);
+  Experiment::require_sound(space_, options_);
+  auto& executor = options_.executor;
+  struct Teardown {
+    AnyExecutor& executor;
+    ~Teardown() { executor.teardown(); }
+  };
+  std::optional<Teardown> teardown;
+  if (executor.elastic()) {
+    if (!options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
+    executor.prepare(workload());
+    teardown.emplace(executor);
+  }
+  const auto facts = executor_facts();
+  Experiment::require_possible(options_, facts);
+  const detail::FreshFolder folder(directory_);
+  // Before this process starts any thread of its own: the executor may fork here.
+  executor.start(executor_start());
+  struct Shutdown {
+    AnyExecutor& executor;
+    ~Shutdown() { executor.shutdown(); }
+  };
+  std::optional<Shutdown> shutdown(std::in_place, executor);
+  const auto page = open_experiment(facts, folder);
+  std::optional<SignalWatch> signals;
+  if (options_.handle_signals && !executor.simulated())
+    signals.emplace([this](int level) { level > 1 ? stop_now() : stop(); },
+                    options_.exit_if_stuck ? AfterSecondSignal::leave : AfterSecondSignal::hand_back);
+  running_.store(true, std::memory_order_release);
+  struct SearcherThreadEnd {
+    State& self;
+    ~SearcherThreadEnd() { self.stop_searcher_thread(); }
+  } const searcher_thread_end{*this};
+  start_searcher_thread();
+  // Before any trial begins, so that requests work as soon as a trial is seen. Not in a simulation, whose time is not
+  // the user's.
+  std::optional<ControlPipe> control;
+  if (!executor.simulated())
+    control.emplace(directory_, [this](const ControlRequest& request) { return this->control(request); });
+  struct ControlEnd {
+    State& self;
+    std::optional<ControlPipe>& control;
+    ~ControlEnd() {
+      self.requests_.close();
+      self.answer_requests();
+      control.reset();
+    }
+  };
+  std::optional<ControlEnd> control_end(std::in_place, *this, control);
+  drive();
   running_.store(false, std::memory_order_release);
   control_end.reset();
   const auto end = [&] {
@@ -476,26 +529,8 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   shutdown.reset();  // no event comes after this
   if (!error_ && !end_first) end();
   stop_searcher_thread();
-  if (!error_ && !interrupts_.level()) experiment_->controller().suggestions().tell_remaining();
-  if (error_) {
-    // If the experiment's folder was moved or removed, any file in it may be the first to fail. The Journal knows the
-    // cause.
-    if (error_code_of(error_) == Errc::io) {
-      try {
-        experiment_->journal().require_in_place();
-      } catch (...) { error_ = std::current_exception(); }
-    }
-    try {
-      std::rethrow_exception(error_);
-    } catch (const std::exception& e) { experiment_->journal().note_exit_reason(e.what()); } catch (...) {
-      experiment_->journal().note_exit_reason("an exception that is no std::exception");
-    }
-    if (!experiment_->resumed() && experiment_->controller().state().trials().size() == 0) {
-      experiment_->journal().stop_checking_files();
-      folder.take_back([this] { experiment_.reset(); });
-    }
-    std::rethrow_exception(error_);
-  }
+  if (error_) fail_run(folder);
+  if (!interrupts_.level()) experiment_->controller().suggestions().tell_remaining();
   return experiment_->results();
 }
 
