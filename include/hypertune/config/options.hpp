@@ -30,7 +30,8 @@ inline std::string joined(const std::vector<std::string_view>& words) {
   return all;
 }
 
-inline std::string duration_text(Seconds seconds) {
+/// As in YAML: "90s", "5m", "1h".
+inline std::string written_duration(Seconds seconds) {
   for (const auto& [unit, name] : {std::pair(3600.0, 'h'), std::pair(60.0, 'm')})
     if (seconds >= unit && std::fmod(seconds, unit) == 0) return fmt::format("{}{}", seconds / unit, name);
   return fmt::format("{}s", seconds);
@@ -49,7 +50,7 @@ struct OptionLister {
       const char* type = seconds ? "duration" : bytes ? "size" : std::integral<M> ? "whole number" : "number";
       infos.push_back({name, fmt::format("{}, {}", type, bounds.text()),
                        bounds.no_default ? ""
-                       : seconds         ? duration_text(static_cast<Seconds>(value))
+                       : seconds         ? written_duration(static_cast<Seconds>(value))
                                          : fmt::format("{}", value),
                        text,
                        seconds            ? shape::duration(bounds)

@@ -74,7 +74,7 @@ struct SlurmOptionReader {
     const auto time = slurm_time(written);
     value = time ? *time : given->duration();
     if (!bounds.allow(value))
-      given->fail("'{}' is {}, but must be 0 or from {} to {}d", given->path(), written, duration_text(bounds.least),
+      given->fail("'{}' is {}, but must be 0 or from {} to {}d", given->path(), written, written_duration(bounds.least),
                   bounds.most / 86400);
   }
   void operator()(const char* name, auto& value, std::initializer_list<const char*> words, const char* text) const {
