@@ -11,6 +11,7 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/process/standard_descriptors.hpp>
 #include <hypertune/ssh/runtime.hpp>
 
 #include <CLI/CLI.hpp>
@@ -110,6 +111,7 @@ std::optional<std::string> wrong_option(const CLI::App& app) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  ht::process::open_standard_descriptors();
   std::signal(SIGPIPE, SIG_IGN);  // `hypertune results DIR | head` must end quietly
   if (const auto code = ht::remote::run_agent_if_asked(argc, argv, command::program_from_description)) return *code;
   CLI::App app{"Hyperparameter tuning for any program: sweeps, early stopping, results."};

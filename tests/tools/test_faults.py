@@ -91,6 +91,17 @@ class Faults(Case):
         self.assert_each_report_once()
         self.assert_no_step_redone_but_in_flight(2)
 
+    def test_a_driver_that_was_stopped_for_long_takes_no_trial_for_hung(self):
+        process = self.go("hang_limit: 1s\n")
+        for _ in range(2):
+            process.send_signal(signal.SIGSTOP)  # its trainers go on
+            begin = time.monotonic()
+            wait_until(lambda: time.monotonic() > begin + 1.5, "the hang limit")
+            process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual([r["failures"] for r in self.results()], [0] * 6, err)
+
     def test_rules_on_the_log(self):
         self.write("import sys\nprint('invalid config', flush=True)\nsys.exit(1)\n", "bad.py")
         text = self.sweep.replace("train.py", "bad.py") + 'failures: {max: 5, log: [{match: "invalid config", do: no_retry}]}\n'

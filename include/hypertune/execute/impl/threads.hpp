@@ -157,9 +157,14 @@ class ThreadExecutor::State {
     for (bool signalled = false; !signalled;) {
       const double left = deadline - run_clock();
       const double look = hangs ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
+      const Seconds begin = detail::steady_seconds();
       signalled = wakeup_.wait_for(std::min(left, look));
       if (hangs) {
+        // A wait that ends so late was one of a process that was stopped, its trials included.
+        const Seconds waited = detail::steady_seconds() - begin;
         const std::lock_guard guard(mutex_);
+        if (waited > 2 * look)
+          for (auto& [trial, run] : runs_) run->heard += waited;
         look_for_hung();
       }
       if (left <= look) break;

@@ -1,6 +1,7 @@
 // The Tuner: processes events and sends commands.
 #pragma once
 
+#include <hypertune/process/standard_descriptors.hpp>
 #include <hypertune/tune/control.hpp>
 #include <hypertune/tune/experiment.hpp>
 #include <hypertune/tune/fresh_folder.hpp>
@@ -463,6 +464,7 @@ HYPERTUNE_INLINE void Tuner::State::fail_run(const detail::FreshFolder& folder) 
 }
 
 HYPERTUNE_INLINE Results Tuner::State::run() {
+  process::open_standard_descriptors();
   if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
   directory_ = experiment_directory(options_);

@@ -108,6 +108,7 @@ HYPERTUNE_INLINE void ProcessDriver::start_guardian() {
 }
 
 HYPERTUNE_INLINE void ProcessDriver::run() {
+  int unjudged = 0;  // rounds since the last tick()
   io_thread_ = std::this_thread::get_id();
   ensure_spare();
   std::array<epoll_event, 64> ready;
@@ -117,6 +118,11 @@ HYPERTUNE_INLINE void ProcessDriver::run() {
     if (closing_) break;
     const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()), timeout());
     for (int i = 0; i < n && !closing_; ++i) hear(ready[static_cast<std::size_t>(i)]);
+    // No worker is judged by its silence before all that was sent has been heard: this process may have been stopped
+    // for a while, and its wait ends with EINTR when it goes on.
+    const bool all_heard = n >= 0 && static_cast<std::size_t>(n) < ready.size();
+    if (!all_heard && ++unjudged < 64) continue;
+    unjudged = 0;
     tick();
   }
   release_all();
