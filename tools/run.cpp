@@ -127,18 +127,20 @@ int run(const RunArguments& arguments) {
   if (arguments.plain) options.display = Display::plain;
   if (arguments.quiet) options.display = Display::quiet;
   if (arguments.dashboard) options.dashboard = dashboard_of_run(arguments.port);
-  const auto directory = experiment_directory(options);
-  if (arguments.resume && !has_journal(directory))
-    fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
-  detail::say_which_is_resumed(options, directory);
+  if (arguments.resume) {
+    const auto directory = experiment_directory(options);
+    if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
+    detail::say_which_is_resumed(options, directory);
+    options.output = directory;
+  }
   const bool samples_set = std::any_of(arguments.set.begin(), arguments.set.end(),
                                        [](const auto& text) { return text.starts_with("samples="); });
   if (!arguments.samples.empty()) {
     options.samples =
-        samples(arguments.samples, arguments.resume, directory, trials_per_sample(sweep.space, options.search));
+        samples(arguments.samples, arguments.resume, options.output, trials_per_sample(sweep.space, options.search));
   } else if (arguments.resume && !samples_set && options.samples > 0) {
     // The file does not know of an earlier --samples +N; that number of samples still counts.
-    const auto last = JournalReader(directory).last_start();
+    const auto last = JournalReader(options.output).last_start();
     const auto recorded = last ? last->samples / trials_per_sample(sweep.space, options.search) : 0;
     if (recorded > options.samples) {
       if (!arguments.quiet)
@@ -150,7 +152,6 @@ int run(const RunArguments& arguments) {
     }
   }
   if (!arguments.resume) require_bounded(sweep);
-  options.output = directory;
   options.command = typed(sweep.trial->command);
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;
@@ -179,6 +180,7 @@ int run(const RunArguments& arguments) {
     return exit_interrupted;
   }
   const Results& results = *ended;
+  const auto directory = options.output = results.directory();
 
   // With no reader (a closed terminal), the exit code has the result.
   constexpr std::size_t rows = 20;

@@ -124,6 +124,27 @@ class Faults(Case):
         self.assertIn("goes on with 'runs/digits-2', the last experiment of that name;", err)
         self.assertEqual(len(self.results("runs/digits-2")), len(self.results("runs/digits")) + 1)
 
+    def test_drivers_of_one_name_that_start_together_have_a_folder_each(self):
+        self.sweep = re.sub("^output:.*\n", "", self.sweep, flags=re.M)
+        self.write(self.sweep)
+        self.environment.update(PAUSE="0", STEPS="3")
+        drivers = [self.start("run", "sweep.yaml", "--samples", "2") for _ in range(5)]
+        for driver in drivers:
+            _, err = driver.communicate(timeout=60)
+            self.assertEqual(driver.returncode, 0, err)
+        self.assertEqual(sorted(path.name for path in (self.folder / "runs").iterdir()),
+                         ["digits", "digits-2", "digits-3", "digits-4", "digits-5"])
+
+    def test_without_standard_descriptors(self):
+        self.environment.update(PAUSE="0", STEPS="3")
+        self.write(self.sweep)
+        for closed in "2>&-", "<&- >&- 2>&-":
+            shutil.rmtree(self.folder / "runs", ignore_errors=True)
+            done = subprocess.run(["sh", "-c", f'exec "$0" run sweep.yaml {closed}', HYPERTUNE], cwd=self.folder,
+                                  env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual([r["failures"] for r in self.results()], [0] * 6)
+
     def test_a_second_driver_is_refused(self):
         process = self.go()
         _, err = self.run_command("run", "sweep.yaml", "--resume", code=2)

@@ -20,9 +20,14 @@ class FreshFolder {
     for (fs::path path = folder_.lexically_normal(); !path.empty() && !fs::exists(path, error) && !error;
          path = path.parent_path())
       made_.push_back(path);
-    fs::create_directories(folder_, error);
+    if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
+    error.clear();
+    is_new_ = fs::create_directory(folder_, error);
     if (error) fail(Errc::usage, "cannot make the folder '{}': {}", folder_.string(), error.message());
   }
+
+  /// Whether the folder was made here: of several drivers at the same time, one is told so.
+  bool is_new() const { return is_new_; }
 
   /// Removes a journal without any trial, so that the same folder can be used again, and those folders made here that
   /// are empty. `release` closes the journal.
@@ -45,6 +50,7 @@ class FreshFolder {
  private:
   std::filesystem::path folder_;
   std::vector<std::filesystem::path> made_;  // innermost first
+  bool is_new_ = false;
 };
 
 }  // namespace hypertune::inline v0::detail

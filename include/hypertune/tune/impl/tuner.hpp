@@ -71,6 +71,7 @@ class Tuner::State {
   Workload workload() const;
   ExecutorFacts executor_facts() const;
   ExecutorStart executor_start();
+  detail::FreshFolder claim_folder();
   std::shared_ptr<void> open_experiment(const ExecutorFacts& facts, const detail::FreshFolder& folder);
   void drive();
   [[noreturn]] void fail_run(const detail::FreshFolder& folder);
@@ -391,6 +392,18 @@ HYPERTUNE_INLINE ExecutorStart Tuner::State::executor_start() {
   return start;
 }
 
+// Makes the experiment's folder. If another driver of the same name has just made it, takes the next one.
+HYPERTUNE_INLINE detail::FreshFolder Tuner::State::claim_folder() {
+  std::vector<std::filesystem::path> taken;
+  for (;;) {
+    detail::FreshFolder folder(directory_);
+    if (folder.is_new() || options_.resume || !options_.output.empty()) return folder;
+    if (!detail::is_just_made(directory_) && !has_journal(directory_)) return folder;
+    taken.push_back(directory_);
+    directory_ = experiment_directory(options_, taken);
+  }
+}
+
 // Makes or opens the experiment's record. Returns the dashboard, if one is wanted.
 HYPERTUNE_INLINE std::shared_ptr<void> Tuner::State::open_experiment(const ExecutorFacts& facts,
                                                                      const detail::FreshFolder& folder) {
@@ -476,16 +489,22 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
     ~Teardown() { executor.teardown(); }
   };
   std::optional<Teardown> teardown;
-  if (executor.elastic()) {
-    if (!options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
-    executor.prepare(workload());
-    teardown.emplace(executor);
+  if (executor.elastic() && !options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
+  const auto folder = claim_folder();
+  ExecutorFacts facts;
+  try {
+    if (executor.elastic()) {
+      executor.prepare(workload());
+      teardown.emplace(executor);
+    }
+    facts = executor_facts();
+    Experiment::require_possible(options_, facts);
+    // Before this process starts any thread of its own: the executor may fork here.
+    executor.start(executor_start());
+  } catch (...) {
+    folder.remove_empty();
+    throw;
   }
-  const auto facts = executor_facts();
-  Experiment::require_possible(options_, facts);
-  const detail::FreshFolder folder(directory_);
-  // Before this process starts any thread of its own: the executor may fork here.
-  executor.start(executor_start());
   struct Shutdown {
     AnyExecutor& executor;
     ~Shutdown() { executor.shutdown(); }
