@@ -135,6 +135,23 @@ class Faults(Case):
         self.assertEqual(sorted(path.name for path in (self.folder / "runs").iterdir()),
                          ["digits", "digits-2", "digits-3", "digits-4", "digits-5"])
 
+    def test_a_checkpoint_whose_name_is_reported_again_before_it_is_taken_is_not_used(self):
+        self.write("""
+import json, os, pathlib
+folder = pathlib.Path(os.environ["HYPERTUNE_CHECKPOINT"]) / "last"
+folder.mkdir()
+lines = []
+for step in range(3):
+    (folder / "state").write_text(str(step))
+    lines.append(json.dumps({"step": step, "accuracy": step / 30, "checkpoint": "last"}) + "\\n")
+os.write(1, "".join(lines).encode())  # hypertune sees the first of them when the state is of the last
+""", "again.py")
+        text = re.sub("schedule:.*", "schedule: fifo\ncheckpoint: {keep: 1000}", self.sweep.replace("train.py", "again.py"))
+        _, err = self.run_command("run", self.write(text), "--samples", "1")
+        self.assertIn("use a new name each time", err)
+        kept, = self.folder.glob("runs/digits/trials/0/checkpoints/*/state")
+        self.assertEqual((kept.parent.name, kept.read_text()), ("step-3", "2"))
+
     def test_without_standard_descriptors(self):
         self.environment.update(PAUSE="0", STEPS="3")
         self.write(self.sweep)

@@ -149,6 +149,8 @@ class CommandRun final : public TrialRun {
   void count_step(int step);
 
   void adopt(const std::string& name, int steps);
+  /// How many of the lines that wait to be taken name this checkpoint.
+  std::size_t waiting_lines_naming(const std::string& checkpoint) const;
 
   /// Matches the metric expressions. `found`: whether one of them matched.
   std::optional<Report> match_metrics(const std::string& line, bool& found);

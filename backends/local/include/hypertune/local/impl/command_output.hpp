@@ -6,6 +6,10 @@
 #include <hypertune/local/command_run.hpp>
 #include <hypertune/trial/metric_name.hpp>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
 namespace hypertune::inline v0::local::detail {
 
 template <class Take>
@@ -178,10 +182,37 @@ HYPERTUNE_INLINE void CommandRun::count_step(int step) {
   steps_ = step + 1;
 }
 
+HYPERTUNE_INLINE std::size_t CommandRun::waiting_lines_naming(const std::string& checkpoint) const {
+  return static_cast<std::size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& line) {
+    if (line.text.find("\"checkpoint\"") == std::string::npos) return false;
+    const auto report = parse_report_line(line.text);
+    return report && report->checkpoint == checkpoint;
+  }));
+}
+
 HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
+  const auto pump_some = [&] {
+    constexpr std::size_t most_waiting = 1000;  // a program that prints more quickly than is read waits
+    if (lines_.size() < most_waiting) pump(0);
+  };
+  constexpr const char* reused =
+      "the same name was reported again before it was taken, so that it may be of a later step: use a new name each "
+      "time";
   try {
     require_safe_name(name);
-    adopted_ = store_->adopt(context_->trial(), steps, folder_ / name);
+    pump_some();
+    std::error_code ignored;
+    const auto there = [&] { return std::filesystem::exists(folder_ / name, ignored); };
+    if (waiting_lines_naming(name) > 0) fail(Errc::usage, "{}", reused);
+    auto made = store_->adopt(context_->trial(), steps, folder_ / name);
+    // A trainer that had written into the folder again before it was moved away has said so by now, and has no such
+    // folder any more.
+    pump_some();
+    if (const auto again = waiting_lines_naming(name); again > 1 || (again == 1 && !there())) {
+      store_->drop(made);
+      fail(Errc::usage, "{}", reused);
+    }
+    adopted_ = std::move(made);
   } catch (const Error& e) {
     not_adopted_ = fmt::format("the checkpoint '{}' is not taken: {}", name, e.what());
     log("hypertune: " + *not_adopted_);
