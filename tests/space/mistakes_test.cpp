@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -179,6 +180,9 @@ TEST_CASE("wrong constraints") {
   CHECK(complaint([&] { space.constraint("impossible", never).search_space().sample(rng); }) ==
         "no configuration met the constraints in 10000 draws; 'impossible' refused 10000 of them: widen the bounds or "
         "loosen the constraint");
+  const auto broken = [](const auto&) -> bool { throw std::out_of_range("no such key"); };
+  CHECK(complaint([&] { space.constraint("broken", broken).search_space().sample(rng); }) ==
+        "the constraint 'broken' has thrown an exception: no such key");
   CHECK_THAT(complaint([&] { space.constraint("a", never).constraint("a", never); }), ContainsSubstring("given twice"));
   CHECK_THAT(complaint([&] { space.constraint("", never); }), ContainsSubstring("empty name"));
 }

@@ -165,6 +165,8 @@ TEST_CASE("control: a trial that is paused gives its slot to another one and goe
   CHECK(why.text == "trial 0: paused by hand: it waits for `hypertune continue`");
   CHECK(run.ask(Kind::why).text.empty());
   CHECK(run.ask(Kind::proceed, {0}).done);
+  CHECK(run.tuner->why_pending(0) == "waits for a running trial to leave: concurrency is 1");
+  CHECK(run.ask(Kind::proceed, {0}).text == "trial 0 goes on as soon as there is room");
   may_end = true;
   const auto results = run.end();
   CHECK(results.count(ht::TrialState::completed) == 2);

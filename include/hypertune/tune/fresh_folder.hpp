@@ -13,7 +13,8 @@ namespace hypertune::inline v0::detail {
 /// Makes a folder and its parents, and can remove what it made.
 class FreshFolder {
  public:
-  /// Throws an Error of kind `usage` if the folder cannot be made.
+  /// Throws an Error if the folder cannot be made: of kind `io` if the system refused it (permission, a full disk), else
+  /// of kind `usage`.
   explicit FreshFolder(const std::filesystem::path& folder) : folder_(folder) {
     namespace fs = std::filesystem;
     std::error_code error;
@@ -23,7 +24,10 @@ class FreshFolder {
     if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
     error.clear();
     is_new_ = fs::create_directory(folder_, error);
-    if (error) fail(Errc::usage, "cannot make the folder '{}': {}", folder_.string(), error.message());
+    if (!error) return;
+    const bool refused = error == std::errc::permission_denied || error == std::errc::read_only_file_system ||
+                         error == std::errc::no_space_on_device;
+    fail(refused ? Errc::io : Errc::usage, "cannot make the folder '{}': {}", folder_.string(), error.message());
   }
 
   /// Whether the folder was made here: of several drivers at the same time, one is told so.

@@ -5,6 +5,7 @@
 #include <hypertune/trial/trial.hpp>
 #include <hypertune/tune/trial_table.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -24,6 +25,7 @@ struct TrialQueue {
   bool all_paused = false;        ///< the whole experiment is paused: every trial pauses, and none starts
 
   bool is_to_pause(TrialId trial) const { return all_paused || to_pause.contains(trial); }
+  bool holds(TrialId trial) const { return std::find(pending.begin(), pending.end(), trial) != pending.end(); }
   bool erase(TrialId trial) { return std::erase(pending, trial) > 0; }
   void ended(TrialId trial) {
     to_pause.erase(trial);

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/error.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/domain_prior.hpp>
 #include <hypertune/space/detail/user_prior.hpp>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -87,6 +89,13 @@ struct Dimension : DimensionDraft {
 struct Constraint {
   std::string name;
   std::function<bool(const SpaceModel&, const Point&)> holds;
+
+  /// Throws an Error of kind `space` that names the constraint if `holds` throws what is no Error.
+  bool allows(const SpaceModel& model, const Point& point) const try {
+    return holds(model, point);
+  } catch (const Error&) { throw; } catch (const std::exception& e) {
+    fail(Errc::space, "the constraint '{}' has thrown an exception: {}", name, e.what());
+  }
 };
 
 /// Dimensions are stored parents first, so that conditions refer only to earlier ones; `declared` is the user's order.

@@ -50,7 +50,7 @@ Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
     }
     const auto& constraints = model_->constraints;
     std::size_t c = 0;
-    while (c < constraints.size() && constraints[c].holds(*model_, point)) ++c;
+    while (c < constraints.size() && constraints[c].allows(*model_, point)) ++c;
     if (c == constraints.size()) return point;
     refusals.resize(constraints.size());
     ++refusals[c];
@@ -105,13 +105,13 @@ HYPERTUNE_INLINE std::vector<double> SearchSpace::to_unit(const Point& point) co
 
 HYPERTUNE_INLINE bool SearchSpace::feasible(const Point& point) const {
   for (const auto& constraint : model_->constraints)
-    if (!constraint.holds(*model_, point)) return false;
+    if (!constraint.allows(*model_, point)) return false;
   return true;
 }
 
 HYPERTUNE_INLINE std::optional<std::string> SearchSpace::violated(const Point& point) const {
   for (const auto& constraint : model_->constraints)
-    if (!constraint.holds(*model_, point)) return constraint.name;
+    if (!constraint.allows(*model_, point)) return constraint.name;
   return std::nullopt;
 }
 

@@ -378,9 +378,10 @@ HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
   const auto& entry = trials()[trial];
   const auto& queue = dispatcher_.queue();
   if (queue.user_paused.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
-  if (entry.state == TrialState::paused) return "paused by the scheduler: it waits to be chosen";
+  const bool continued = entry.state == TrialState::paused && queue.holds(trial);
+  if (entry.state == TrialState::paused && !continued) return "paused by the scheduler: it waits to be chosen";
   if (auto why = dispatcher_.why_held(trial); !why.empty()) return why;
-  if (entry.state != TrialState::pending) return "";
+  if (entry.state != TrialState::pending && !continued) return "";
   if (interrupted_) return "the experiment was interrupted: resume it";
   if (queue.all_paused) return "the whole experiment is paused by hand: it waits for `hypertune continue`";
   if (full()) return detail::format("waits for a running trial to leave: concurrency is {}", rules().concurrency);

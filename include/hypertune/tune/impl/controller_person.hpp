@@ -124,6 +124,7 @@ HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
     queue.pending.push_front(trial);
     return detail::format("trial {} goes on as soon as there is room", trial);
   }
+  if (!was_to_be && queue.holds(trial)) return detail::format("trial {} goes on as soon as there is room", trial);
   if (!was_to_be)
     fail(Errc::usage, "trial {} was not paused by hand: it is {}", trial, to_string(trials()[trial].state));
   return detail::format("trial {} goes on", trial);
@@ -181,6 +182,7 @@ HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted,
                                          : detail::format("{} worker{}", wanted, wanted == 1 ? "" : "s");
   const LiveTrial* const run = dispatcher_.find(trial);
   if (run == nullptr) return detail::format("trial {} is to start with {}", trial, number);
+  if (run->allocation.workers() == wanted) return detail::format("trial {} has {} already", trial, number);
   if (run->fixed)
     return detail::format("trial {} begins again with {} after a report with a checkpoint, as far as there is room{}",
                           trial, number, state().restorable(trial).empty() ? "; it has made no checkpoint so far" : "");
