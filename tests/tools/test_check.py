@@ -26,6 +26,19 @@ class Check(Case):
         _, first = self.run_command("run", "sweep.yaml", code=2)
         self.assertIn(first.strip(), err)
 
+    def test_all_domains_and_first_configurations_that_are_wrong(self):
+        space = GOOD[GOOD.index("space:"):GOOD.index("metric:")]
+        text = GOOD.replace(space, "space:\n  a: {uniform: [1, 0]}\n  b: {log_uniform: [0, 1]}\n  c: {uniform: [0, 1]}\n")
+        _, err = self.check(text, code=2)
+        self.assertIn("2 errors in sweep.yaml", err)
+        self.assertIn("parameter 'a': the lower bound 1 is above", err)
+        self.assertIn("parameter 'b': the lower bound of log_uniform is 0", err)
+        text = text.replace("[1, 0]", "[0, 1]").replace("log_uniform", "uniform") + "start_with:\n  - {a: 9}\n  - {q: 1}\n"
+        _, err = self.check(text, code=2)
+        self.assertIn("2 errors in sweep.yaml", err)
+        self.assertIn("parameter 'a' cannot be 9", err)
+        self.assertIn("'q'", err)
+
     def test_what_is_wrong_beyond_the_words(self):
         for change, says in ((("python3, train.py", "./nothing"), "there is no program './nothing'"),
                              (("train.py]", 'train.py, --a, "{learning}"]'), "names 'learning', which is no parameter"),

@@ -84,15 +84,27 @@ class SpaceReader {
         if (!first) first = std::current_exception();
       }
     }
+    const auto placed = [&](const DimensionError& error) {
+      const auto place = places_.find(error.dimension());
+      return Error(Errc::input,
+                   fmt::format("{}: {}", (place == places_.end() ? root : place->second).where(), error.what()));
+    };
+    for (const auto& draft : drafts_) {
+      if (!complain_) break;  // build_model() throws the first error
+      try {
+        check_domain(draft);
+      } catch (const DimensionError& error) {
+        complain_(placed(error));
+        if (!first) first = std::make_exception_ptr(placed(error));
+      }
+    }
     if (first) std::rethrow_exception(first);
     std::shared_ptr<SpaceModel> model;
     try {
       model = build_model(std::move(drafts_));
-    } catch (const DimensionError& error) {
-      const auto place = places_.find(error.dimension());
-      throw Error(Errc::input,
-                  fmt::format("{}: {}", (place == places_.end() ? root : place->second).where(), error.what()));
-    } catch (const Error& error) { root.fail("{}", error.what()); }
+    } catch (const DimensionError& error) { throw placed(error); } catch (const Error& error) {
+      root.fail("{}", error.what());
+    }
     for (const auto& [name, node] : derived_) compute(*model, name, node);
     std::vector<Constraint> constraints;
     for (const auto& rule : rules) {

@@ -215,10 +215,11 @@ class SweepReader {
   void read_start() {
     const auto start = root_.find("start_with");
     if (!start) return;
-    for (const auto& item : start->items()) {
-      options_.start_with.push_back(params_from_yaml(item));
-      if (space_) checked(item, [&] { return space_->point(options_.start_with.back()); });
-    }
+    for (const auto& item : start->items())
+      part([&] {
+        options_.start_with.push_back(params_from_yaml(item));
+        if (space_) checked(item, [&] { return space_->point(options_.start_with.back()); });
+      });
   }
 
   void read_known() {
