@@ -152,6 +152,10 @@ os.write(1, "".join(lines).encode())  # hypertune sees the first of them when th
         kept, = self.folder.glob("runs/digits/trials/0/checkpoints/*/state")
         self.assertEqual((kept.parent.name, kept.read_text()), ("step-3", "2"))
 
+    def test_an_output_folder_that_the_system_refuses(self):
+        _, err = self.run_command("run", self.write(self.sweep), "--output", "/sys/none/experiment", code=1)
+        self.assertRegex(err, "cannot make the folder '/sys/none/experiment': .*([Pp]ermi|[Rr]ead-only)")
+
     def test_without_standard_descriptors(self):
         self.environment.update(PAUSE="0", STEPS="3")
         self.write(self.sweep)

@@ -21,12 +21,12 @@ class FreshFolder {
     for (fs::path path = folder_.lexically_normal(); !path.empty() && !fs::exists(path, error) && !error;
          path = path.parent_path())
       made_.push_back(path);
-    if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
     error.clear();
-    is_new_ = fs::create_directory(folder_, error);
+    if (folder_.has_parent_path()) fs::create_directories(folder_.parent_path(), error);
+    if (!error) is_new_ = fs::create_directory(folder_, error);
     if (!error) return;
-    const bool refused = error == std::errc::permission_denied || error == std::errc::read_only_file_system ||
-                         error == std::errc::no_space_on_device;
+    const bool refused = error == std::errc::permission_denied || error == std::errc::operation_not_permitted ||
+                         error == std::errc::read_only_file_system || error == std::errc::no_space_on_device;
     fail(refused ? Errc::io : Errc::usage, "cannot make the folder '{}': {}", folder_.string(), error.message());
   }
 
