@@ -230,6 +230,7 @@ TEST_CASE("control: configurations are added, and count as samples as long as th
   const auto added = run.ask(Kind::add, {}, params);
   CHECK(added.done);
   CHECK(added.text == "trial 3 is to try x=0.25");
+  CHECK(run.ask(Kind::proceed, {3}).text == "trial 3 was not paused by hand: it is pending");
   params.set("x", 7.0);
   const auto refused = run.ask(Kind::add, {}, params);
   CHECK_FALSE(refused.done);

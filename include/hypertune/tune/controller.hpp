@@ -176,6 +176,10 @@ class Controller {
   using Phase = LiveTrial::Phase;
 
   const TrialTable& trials() const { return judge_.trials(); }
+  /// Paused before, and to go on as soon as there is room.
+  bool is_continued(TrialId trial) const {
+    return trials()[trial].state == TrialState::paused && dispatcher_.queue().holds(trial);
+  }
 
   void on(const Started& e, Outcome& out);
   void on(Reported& e, Outcome& out);

@@ -378,7 +378,7 @@ HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
   const auto& entry = trials()[trial];
   const auto& queue = dispatcher_.queue();
   if (queue.user_paused.contains(trial)) return "paused by hand: it waits for `hypertune continue`";
-  const bool continued = entry.state == TrialState::paused && queue.holds(trial);
+  const bool continued = is_continued(trial);
   if (entry.state == TrialState::paused && !continued) return "paused by the scheduler: it waits to be chosen";
   if (auto why = dispatcher_.why_held(trial); !why.empty()) return why;
   if (entry.state != TrialState::pending && !continued) return "";

@@ -120,14 +120,13 @@ HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
   require_open(trial);
   if (queue.all_paused) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
   const bool was_to_be = queue.to_pause.erase(trial) > 0;
-  if (queue.user_paused.erase(trial) > 0) {
+  if (queue.user_paused.erase(trial) > 0)
     queue.pending.push_front(trial);
-    return detail::format("trial {} goes on as soon as there is room", trial);
-  }
-  if (!was_to_be && queue.holds(trial)) return detail::format("trial {} goes on as soon as there is room", trial);
-  if (!was_to_be)
+  else if (was_to_be)
+    return detail::format("trial {} goes on", trial);
+  else if (!is_continued(trial))
     fail(Errc::usage, "trial {} was not paused by hand: it is {}", trial, to_string(trials()[trial].state));
-  return detail::format("trial {} goes on", trial);
+  return detail::format("trial {} goes on as soon as there is room", trial);
 }
 
 HYPERTUNE_INLINE std::string Controller::pause_all() {
