@@ -186,9 +186,11 @@ output: runs/s
         self.assertEqual(shipped, [["ssh_hosts"]] * 2)
 
     def test_detached_then_followed(self):
-        self.write("program.sh", PROGRAM.replace("mkdir", "sleep 1; mkdir"), 0o755)
+        waits = "for i in $(seq 600); do [ -e ~/go ] && break; sleep 0.1; done; mkdir"  # on the head, until it is told
+        self.write("program.sh", PROGRAM.replace("mkdir", waits), 0o755)
         self.run_command("submit", "--start", "--detach", "c.yaml", "./program.sh")
         self.assertIn("running", self.run_command("status", "c.yaml")[0])
+        self.ssh("host1", "touch ~/go")
         out, _ = self.run_command("submit", "c.yaml", "./program.sh", "-o", "out")  # the same job, not another
         self.assertTrue((self.folder / "out/runs/x/r.txt").exists())
         self.assertEqual(out.count("arguments:"), 1)
