@@ -11,9 +11,11 @@ if(HYPERTUNE_CUDA)
     endif()
     enable_language(CUDA)
   endif()
-  find_package(CUDAToolkit QUIET)
+  hypertune_find_optional(CUDAToolkit TARGETS CUDA::cudart_static CUDA::cublas)
+  find_path(HYPERTUNE_CUBLAS_INCLUDE cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  mark_as_advanced(HYPERTUNE_CUBLAS_INCLUDE)
 endif()
-if(NOT CUDAToolkit_FOUND)
+if(NOT CUDAToolkit_FOUND OR NOT HYPERTUNE_CUBLAS_INCLUDE)   # nvcc may be installed alone
   return()
 endif()
 

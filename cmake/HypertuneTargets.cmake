@@ -12,12 +12,12 @@ include(${CMAKE_CURRENT_LIST_DIR}/HypertuneXxHash.cmake)
 if(NOT TARGET hypertune::xxhash)
   message(FATAL_ERROR "hypertune: ${hypertune_xxhash_missing}")
 endif()
-find_package(yaml-cpp QUIET)
+hypertune_find_optional(yaml-cpp)
 if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)   # version 0.7 calls its target yaml-cpp
   add_library(yaml-cpp::yaml-cpp INTERFACE IMPORTED GLOBAL)
   target_link_libraries(yaml-cpp::yaml-cpp INTERFACE yaml-cpp)
 endif()
-find_package(Eigen3 QUIET)
+hypertune_find_optional(Eigen3 TARGETS Eigen3::Eigen)
 
 set(hypertune_root ${CMAKE_CURRENT_LIST_DIR}/..)
 
@@ -131,7 +131,7 @@ if(yaml-cpp_FOUND)
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that users do not include Beast, OpenSSL and zstd.
-find_package(OpenSSL 3.0 QUIET)
+hypertune_find_optional(OpenSSL 3.0 TARGETS OpenSSL::SSL OpenSSL::Crypto)
 find_path(HYPERTUNE_ZSTD_INCLUDE zstd.h)
 find_library(HYPERTUNE_ZSTD_LIBRARY zstd)
 mark_as_advanced(HYPERTUNE_ZSTD_INCLUDE HYPERTUNE_ZSTD_LIBRARY)
@@ -192,7 +192,7 @@ if(yaml-cpp_FOUND)
 endif()
 
 # Collectives of trials with several workers. Compiled, so that users do not include Gloo; without Gloo, only threads.
-find_package(Gloo QUIET CONFIG)
+hypertune_find_optional(Gloo CONFIG TARGETS gloo)
 if(NOT TARGET gloo)
   find_path(HYPERTUNE_GLOO_INCLUDE gloo/transport/unbound_buffer.h)
   find_library(HYPERTUNE_GLOO_LIBRARY gloo)
