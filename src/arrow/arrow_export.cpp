@@ -4,6 +4,7 @@
 #include <hypertune/record/arrow_export.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/trial/metric_name.hpp>
 
 #include <fmt/format.h>
 
@@ -144,7 +145,8 @@ void write_trials(const Results& results, const std::filesystem::path& file) {
   std::vector<Column> columns{{"trial", Type::int64},     {"state", Type::text},        {"steps", Type::int32},
                               {"attempts", Type::int32},  {"created", Type::timestamp}, {"started", Type::timestamp},
                               {"ended", Type::timestamp}, {"duration", Type::float64},  {"best_step", Type::int32}};
-  for (const auto& objective : info.objectives) columns.emplace_back("best_" + objective.metric, Type::float64);
+  for (const auto& objective : info.objectives)
+    columns.emplace_back("best_" + detail::metric_key(objective.metric), Type::float64);
   if (!info.constraints.empty()) columns.emplace_back("feasible", Type::boolean);
   ValueColumns params, attributes;
   for (const TrialResult& trial : results.trials()) {

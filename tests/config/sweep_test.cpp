@@ -172,3 +172,28 @@ TEST_CASE("every scheduler can be named, with its options, and unknown options a
   CHECK(read("stop: {expected_gain: {threshold: 0.01, last: 5}}\n").options.stop.experiment() != nullptr);
   CHECK(complaint("stop: {expected_gain: {threshold: -1}}\n").find("threshold is -1") != std::string::npos);
 }
+
+TEST_CASE("stop: a metric that has the name of another condition has a map") {
+  const auto bound = [](const std::string& stop) {
+    const auto sweep = read("stop: " + stop + "\n");
+    const auto* node = sweep.options.stop.experiment().get();
+    REQUIRE(node != nullptr);
+    return std::get<detail::StopAtValue>(node->leaf);
+  };
+  for (const char* name : {"time", "steps", "total_steps"}) {
+    const auto most = bound("{" + std::string(name) + ": {at_most: 5}}");
+    CHECK(most.metric == name);
+    CHECK(most.value == 5);
+  }
+  const std::string timed = "space: {x: {uniform: [0, 1]}}\nmetric: time\nmode: min\ntrial: {command: [a]}\n";
+  const auto refused = [&](const std::string& stop) {
+    try {
+      sweep_from_yaml(load_yaml_text(timed + stop, "sweep.yaml"), false);
+      return std::string();
+    } catch (const Error& e) { return std::string(e.what()); }
+  };
+  CHECK(refused("stop: {time: 10}\n").find("write 10s for the limit, or {at_least: 10} or {at_most: 10}") !=
+        std::string::npos);
+  CHECK(refused("stop: {time: 10s}\n") == "");
+  CHECK(refused("stop: {time: {at_most: 10}}\n") == "");
+}

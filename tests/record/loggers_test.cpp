@@ -132,6 +132,7 @@ void survives_kills() {
 }  // namespace
 
 TEST_CASE("csv: metrics that are called step or time stand apart from ours, after a resume as well") {
+  // A metric called `time` keeps its name, as everywhere; the column of the report's own time steps aside.
   const Folder folder;
   History h;
   h.create(0);
@@ -141,8 +142,24 @@ TEST_CASE("csv: metrics that are called step or time stand apart from ours, afte
   run<ht::CsvLogger>(folder.path, std::span(h.records).first(2));
   run<ht::CsvLogger>(folder.path, std::span(h.records).subspan(2));
   CHECK(folder.csv(0) ==
-        "step,time,metrics_time,loss,metrics_step,metrics_metrics_time\n0,1002,0.5,1,,\n"
+        "step,timestamp,time,loss,metrics_step,metrics_time\n0,1002,0.5,1,,\n"
         "1,1003,0.25,2,7,3\n");
+}
+
+TEST_CASE("csv: a file of an earlier version, which called the metric metrics_time, goes on with the metric's name") {
+  const Folder folder;
+  History h;
+  h.create(0);
+  h.report(0, 0, {{"time", 0.5}, {"loss", 1}});
+  h.report(0, 1, {{"time", 0.25}, {"loss", 2}});
+  h.report(0, 2, {{"timestamp", 9}});
+  into_journal(folder.path, h.records);
+  run<ht::CsvLogger>(folder.path, std::span(h.records).first(2));
+  ht::detail::replace_file(folder.path / "trials/0/progress.csv", "step,time,metrics_time,loss\n0,1002,0.5,1\n");
+  run<ht::CsvLogger>(folder.path, std::span(h.records).subspan(2));
+  CHECK(folder.csv(0) ==
+        "step,timestamp_,time,loss,timestamp\n0,1002,0.5,1,\n"
+        "1,1003,0.25,2,\n2,1004,,,9\n");
 }
 
 TEST_CASE("progress.csv has a line per report and gets a column for a metric that comes later") {

@@ -252,6 +252,26 @@ TEST_CASE("CSV quotes what it must and keeps to its header") {
       "2,paused,2,,,7,1,\"a,\"\"b\"\"\nc\",,nan,7,0,,\n"));
 }
 
+TEST_CASE("a metric called time has this name in every table and file") {
+  namespace record = ht::record;
+  ht::Results results;
+  std::int64_t sequence = 0;
+  const auto add = [&](record::Any what) { results.add({++sequence, 1.0, std::move(what)}); };
+  record::ExperimentStarted started;
+  started.objectives = {{"time"}};
+  add(started);
+  add(record::TrialCreated{0, {0.5}, ht::Params{{"lr", 0.5}}});
+  add(record::TrialStarted{});
+  add(record::TrialReported{0, 0, 0, {{"time", 0.5}, {"loss", 2}}});
+  CHECK(results.csv() ==
+        "trial,state,steps,best_step,best_time,params_lr,metrics_time,metrics_loss,failures,cause,duration\n"
+        "0,running,1,0,0.5,0.5,0.5,2,0,,\n");
+  const std::string json = results.json(results.trial(0));
+  CHECK_THAT(json, ContainsSubstring("\"metrics\": {\"time\": 0.5, \"loss\": 2}"));
+  CHECK_THAT(json, ContainsSubstring("\"best\": {\"step\": 0, \"time\": 0.5}"));
+  CHECK_THAT(results.table(), ContainsSubstring("time"));
+}
+
 TEST_CASE("the duration of a trial is without the time between drivers") {
   namespace record = ht::record;
   ht::Results results;

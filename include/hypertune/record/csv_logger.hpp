@@ -78,9 +78,9 @@ inline std::size_t csv_rows_end(std::string_view text, std::size_t begin, int st
 }  // namespace detail
 
 /// A Callback that writes `trials/<id>/progress.csv`: one line per report with `step` (from 0), `time` (seconds, by the
-/// executor's clock) and the metrics in the order of their first appearance. A metric named `step` or `time` gets the
-/// column `metrics_step` or `metrics_time`. A metric that first appears later gets a new column, and the file is
-/// rewritten once. A metric that a report lacks is an empty field. NaN and infinity are `nan`, `inf` and `-inf`, which
+/// executor's clock) and the metrics in the order of their first appearance. Where a metric is called `time`, the column
+/// with the seconds is `timestamp` (or `timestamp_`, … if a metric has that name too); a metric called `step` has the
+/// column `metrics_step`. A metric that first appears later gets a new column, and the file is rewritten once. A metric that a report lacks is an empty field. NaN and infinity are `nan`, `inf` and `-inf`, which
 /// pandas, R and C's strtod can read.
 ///
 /// After a resume the files continue where they ended, whatever state a kill left them in: half-written lines are cut
@@ -161,11 +161,9 @@ class CsvLogger {
       std::filesystem::remove(path, none);
     } else if (const std::string text = detail::read_whole(path); !text.empty()) {
       if (const auto header = detail::csv_header(text)) {
-        if (header->first.size() < 2 || header->first[0] != "step" || header->first[1] != "time")
-          fail(Errc::corrupt, "'{}' was not written by hypertune: move it away", path.string());
-        for (std::size_t i = 2; i < header->first.size(); ++i)
-          columns.push_back(detail::metric_of_key(header->first[i]));
+        columns = columns_of(header->first, report.metrics, path);
         detail::append_to(path, {}, detail::csv_rows_end(text, header->second, report.step));
+        if (text.substr(0, header->second) != this->header(columns)) rewrite(report.trial, columns.size(), columns);
         trial.header = true;
       } else {
         std::filesystem::remove(path, none);
@@ -191,8 +189,23 @@ class CsvLogger {
     return latest_;
   }
 
+  // The metrics of a file's columns. `next`: those of the report that follows.
+  static Columns columns_of(const std::vector<std::string>& names, const Metrics& next,
+                            const std::filesystem::path& path) {
+    if (names.size() < 2 || names[0] != "step" || (names[1] != "time" && !names[1].starts_with("timestamp")))
+      fail(Errc::corrupt, "'{}' was not written by hypertune: move it away", path.string());
+    Columns columns;
+    for (std::size_t i = 2; i < names.size(); ++i) {
+      const bool by_earlier_version = names[1] == "time" && names[i] == "metrics_time" && !find_metric(next, names[i]);
+      columns.push_back(by_earlier_version ? "time" : detail::metric_of_key(names[i]));
+    }
+    return columns;
+  }
+
   static std::string header(const Columns& columns) {
-    std::string line = "step,time";
+    std::string time = "time";
+    while (std::find(columns.begin(), columns.end(), time) != columns.end()) time += time == "time" ? "stamp" : "_";
+    std::string line = "step," + time;
     for (const std::string& column : columns) detail::append_csv_name(line += ',', detail::metric_key(column));
     return line += '\n';
   }

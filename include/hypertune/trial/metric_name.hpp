@@ -12,8 +12,9 @@ namespace hypertune::inline v0::detail {
 /// Why a command cannot have a metric of this name: its report lines use the name for something else. Empty: it can.
 std::string reserved_in_report_lines(std::string_view metric);
 
-/// The name of a metric in places where hypertune's own `step` and `time` stand beside it: progress.csv, and the JSON
-/// of a report. Different metrics have different names there, too.
+/// The name of a metric in places where hypertune's own `step` stands beside it: progress.csv, the JSON of a report, and
+/// `best_…` of tables. It is the metric's own name, except that one called `step` (which only programs can have) is
+/// `metrics_step`. Different metrics have different names there, too.
 std::string metric_key(std::string_view metric);
 /// The metric of a key that metric_key() made.
 inline std::string metric_of_key(std::string_view key) {

@@ -100,27 +100,37 @@ inline StopCondition stop_from_yaml(const Node& node, const std::vector<Objectiv
   StopCondition stop;
   const auto own = names_of(stop_keys());
   if (const auto* watch = key_watch()) watch->known(node.path(), own);
+  const auto tuned = [&](const std::string& name) {
+    return std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == name; });
+  };
   for (const auto& [key, value] : node.entries()) {
     const auto add = [&](StopCondition condition) { stop = stop | condition; };
     checked(value, [&, &key = key, &value = value] {
-      if (key == "steps" || key == "training_iteration")
-        add(steps(value.as<std::int64_t>()));
-      else if (key == "time")
-        add(within(value.duration()));
-      else if (key == "total_steps")
-        add(total_steps(value.as<std::int64_t>()));
-      else if (key == "failed_trials")
-        add(failed_trials(value.as<std::int64_t>()));
-      else if (key == "plateau")
-        add(plateau(options_from<Plateau>(value)));
-      else if (key == "expected_gain")
-        add(expected_gain(options_from<ExpectedGain>(value)));
-      else if (std::any_of(objectives.begin(), objectives.end(), [&](const auto& o) { return o.metric == key; })) {
-        add(until(key, value.as<double>()));
-      } else if (value.is_map() && (value.has("at_least") || value.has("at_most"))) {
+      if (value.is_map() &&
+          (value.has("at_least") || value.has("at_most"))) {  // a metric, even if its name is one of ours
         check_values(value, metric_stop_keys());
         if (value.has("at_least")) add(hypertune::at_least(key, value["at_least"].as<double>()));
         if (value.has("at_most")) add(at_most(key, value["at_most"].as<double>()));
+      } else if (key == "steps" || key == "training_iteration") {
+        add(steps(value.as<std::int64_t>()));
+      } else if (key == "time") {
+        const auto text = to_string(value.scalar());
+        if (tuned(key) && !text.empty() && text.back() >= '0' && text.back() <= '9')
+          value.fail(
+              "'stop.time' is a limit on the experiment's time, but the metric that is tuned is called 'time', too: "
+              "write {}s for the limit, or {{at_least: {}}} or {{at_most: {}}} for the metric",
+              text, text, text);
+        add(within(value.duration()));
+      } else if (key == "total_steps") {
+        add(total_steps(value.as<std::int64_t>()));
+      } else if (key == "failed_trials") {
+        add(failed_trials(value.as<std::int64_t>()));
+      } else if (key == "plateau") {
+        add(plateau(options_from<Plateau>(value)));
+      } else if (key == "expected_gain") {
+        add(expected_gain(options_from<ExpectedGain>(value)));
+      } else if (tuned(key)) {
+        add(until(key, value.as<double>()));
       } else {
         auto known = own;
         for (const auto& objective : objectives) known.push_back(objective.metric);

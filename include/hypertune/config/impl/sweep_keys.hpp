@@ -144,7 +144,10 @@ HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
   const Shape logger =
       shape::either({shape::word({"tensorboard", "jsonl", "csv"}),
                      shape::variants({{"prometheus", prometheus_keys()}, {"mlflow", mlflow_keys()}}, true)});
-  Shape stop = shape::map(stop_keys());
+  Keys conditions = stop_keys();
+  for (auto& one : conditions)  // a metric of such a name has a map
+    if (one.shape.kind != Shape::Kind::map) one.shape = shape::either({one.shape, shape::map(metric_stop_keys())});
+  Shape stop = shape::map(std::move(conditions));
   stop.parts = {shape::either({shape::number(), shape::map(metric_stop_keys())})};
   Keys keys{
       key("name", shape::text("^(?!\\.{1,2}$)[^/]+$"), "of the experiment, and of its folder below `runs/`"),

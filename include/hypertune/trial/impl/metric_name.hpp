@@ -17,7 +17,7 @@ HYPERTUNE_INLINE std::string reserved_in_report_lines(std::string_view metric) {
 HYPERTUNE_INLINE std::string metric_key(std::string_view metric) {
   std::string_view core = metric;
   while (core.starts_with("metrics_")) core.remove_prefix(8);
-  return core == "step" || core == "time" ? "metrics_" + std::string(metric) : std::string(metric);
+  return core == "step" ? "metrics_" + std::string(metric) : std::string(metric);
 }
 
 }  // namespace hypertune::inline v0::detail
