@@ -52,6 +52,23 @@ class Events {
     skipped_.clear();
     return *found;
   }
+  /// The next event that is of one of these types, as `next` gives it.
+  template <class... E>
+  std::variant<E...> next_of(double seconds = 60) {
+    std::unique_lock lock(mutex_);
+    std::optional<std::variant<E...>> found;
+    const bool came = changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] {
+      for (; !events_.empty() && !found; events_.pop_front())
+        (
+            [&] {
+              if (auto* event = std::get_if<E>(&events_.front())) found = std::move(*event);
+            }(),
+            ...);
+      return found.has_value();
+    });
+    REQUIRE(came);
+    return std::move(*found);
+  }
   /// The first event of type E wherever it is; the others stay.
   template <class E>
   E find(double seconds = 20) {

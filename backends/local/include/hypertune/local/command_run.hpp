@@ -8,6 +8,8 @@
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/command_options.hpp>
 #include <hypertune/local/error_tail.hpp>
+#include <hypertune/local/output_lines.hpp>
+#include <hypertune/local/report_join.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/trial/group.hpp>
 #include <hypertune/trial/program.hpp>
@@ -101,23 +103,14 @@ class CommandRun final : public TrialRun {
   // Variables to add to this program's environment.
   std::map<std::string, std::optional<std::string>> environment(const std::string& restore) const;
 
-  // An incomplete line of the command's output.
-  struct Partial {
-    std::string text;
-    bool cut = false;  // the line was too long; its pieces were logged as they came
-  };
-  struct Line {
-    std::string text;
-    bool whole = true;  // false: a piece of a line that is too long for a report
-    bool first = true;  // the first piece
+  struct Line : OutputLine {
+    bool error_stream = false;
   };
 
   void pump(double seconds);
-
-  // Passes complete lines to `take`, and at the end of the output the last one even without a newline.
-  template <class Take>
-  void cut(Partial& partial, std::string_view more, const Take& take);
   std::optional<Report> next_report();
+  /// The report of a line of standard output that is a JSON object.
+  std::optional<Report> read_line(const Line& line);
 
   // ---- Lines that are no reports ----
 
@@ -128,7 +121,7 @@ class CommandRun final : public TrialRun {
   /// Refuses a line as a report. `meant`: it was meant as one, so that the log says why it was refused. The first
   /// refused line is remembered for the message of a trial that ends without a report; one that was meant takes
   /// precedence.
-  void refuse(std::string_view line, const std::string& why, bool meant);
+  void refuse(const Line& line, const std::string& why, bool meant);
   void remember(std::string_view line, const std::string& why, bool meant);
   bool judges(const Metrics& metrics) const;
   void note_judged(const Metrics& metrics) { judged_ = judged_ || judges(metrics); }
@@ -152,9 +145,9 @@ class CommandRun final : public TrialRun {
   /// How many of the lines that wait to be taken name this checkpoint.
   std::size_t waiting_lines_naming(const std::string& checkpoint) const;
 
-  /// Matches the metric expressions. `found`: whether one of them matched.
-  std::optional<Report> match_metrics(const std::string& line, bool& found);
-  std::optional<Report> flush_metrics();
+  /// Matches the metric expressions. False: none of them matches.
+  bool match_metrics(const Line& line);
+  Report report_of(JoinedReport joined);
 
   void match_rules(std::string_view line);
 
@@ -198,17 +191,21 @@ class CommandRun final : public TrialRun {
   std::filesystem::path folder_;  // folder for the command's checkpoints; set for rank 0 only
   std::optional<BoundedLog> log_;
   std::unique_ptr<ChildProcess> child_;
-  Partial out_, err_;
-  std::deque<Line> lines_;  // lines of its standard output still to be processed
-  ErrorTail tail_;
-  std::string last_line_;  // for one of several commands: the last line logged
+  std::optional<OutputLines> out_, err_;
+  bool over_ = false;       // all its output is in lines_
+  std::deque<Line> lines_;  // lines of its output still to be processed
+  ErrorTail tail_;          // of its standard error
+  ErrorTail out_tail_;      // of its standard output
+  std::string last_line_;   // for one of several commands: the last line logged
   struct {
     std::string text;
     bool meant = false;
-  } refusal_;              // the first refused line, and why
-  bool judged_ = false;    // all objectives have been reported
-  Attributes attributes_;  // from lines that were no reports; go with the next report
-  Metrics pending_;        // metrics found by expressions, for the next report
+  } refusal_;                        // the first refused line, and why
+  bool judged_ = false;              // all objectives have been reported
+  Attributes attributes_;            // from lines that were no reports; go with the next report
+  std::optional<ReportJoin> join_;   // of what expressions find
+  std::deque<JoinedReport> joined_;  // what it has made of that
+  bool told_passing_ = false;
   std::optional<CheckpointInfo> adopted_;
   std::optional<std::string> not_adopted_;
   int steps_ = 0;

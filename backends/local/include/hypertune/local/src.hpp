@@ -12,10 +12,12 @@
 #include <hypertune/local/impl/gpu_memory.hpp>
 #include <hypertune/local/impl/gpu_watch.hpp>
 #include <hypertune/local/impl/guardian.hpp>
+#include <hypertune/local/impl/output_lines.hpp>
 #include <hypertune/local/impl/process_driver.hpp>
 #include <hypertune/local/impl/process_end.hpp>
 #include <hypertune/local/impl/process_options.hpp>
 #include <hypertune/local/impl/process_workers.hpp>
 #include <hypertune/local/impl/processes.hpp>
+#include <hypertune/local/impl/report_join.hpp>
 #include <hypertune/local/impl/report_line.hpp>
 #include <hypertune/local/impl/slot_binding.hpp>

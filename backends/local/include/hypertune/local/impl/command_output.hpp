@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/nearest.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/local/command_run.hpp>
 #include <hypertune/trial/metric_name.hpp>
@@ -9,82 +10,109 @@
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::local::detail {
 
-template <class Take>
-void CommandRun::cut(Partial& partial, std::string_view more, const Take& take) {
-  if (!more.empty()) context_->alive();  // output counts as a sign of life
-  partial.text += more;
-  std::size_t begin = 0;
-  for (auto end = partial.text.find('\n'); end != std::string::npos; end = partial.text.find('\n', begin)) {
-    std::string line = partial.text.substr(begin, end - begin);
-    if (!partial.cut) {
-      if (!line.empty() && line.back() == '\r') line.pop_back();
-      take(Line{std::move(line)});
-    } else {
-      partial.cut = false;
-      take(Line{line + '\n', false, false});
-    }
-    begin = end + 1;
+/// Whether an update counts towards an end: "3/10", "37%". The line of such a bar will end, and what it says then is the
+/// report.
+inline bool counts_to_an_end(std::string_view text) {
+  const auto digit = [&](std::size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (!digit(i)) continue;
+    const char next = text[i + 1];
+    if (next == '%' || (next == ' ' && i + 2 < text.size() && text[i + 2] == '%')) return true;
+    if (next == '/' && (digit(i + 2) || text.substr(i + 2).starts_with("Unknown"))) return true;
   }
-  partial.text.erase(0, begin);
-  const bool over = child_->status().has_value();
-  if (partial.text.size() <= max_line && (!over || partial.text.empty())) return;
-  const bool too_long = partial.text.size() > max_line || partial.cut;
-  take(Line{std::exchange(partial.text, {}), !too_long, !partial.cut});
-  partial.cut = too_long;
+  return false;
 }
 
 HYPERTUNE_INLINE void CommandRun::pump(double seconds) {
   std::string out, err;
   child_->pump(seconds, out, err);
-  cut(err_, err, [&](Line line) {
-    log(line.text, line.whole);
+  if (!out.empty() || !err.empty()) context_->alive();  // output counts as a sign of life
+  std::vector<Line> printed[2];
+  const auto of_out = [&](OutputLine line) { printed[0].push_back({std::move(line), false}); };
+  const auto of_err = [&](OutputLine line) {
+    if (line.shown) log(line.text, line.whole);
     match_rules(line.text);
-    tail_.add(line.text);
-  });
-  cut(out_, out, [&](Line line) { lines_.push_back(std::move(line)); });
+    if (!line.passing) tail_.add(line.text, line.update || !line.stays);
+    if (leads() && (!plan_.metrics.empty() || line.text.find('{') != std::string::npos))
+      printed[1].push_back({std::move(line), true});
+  };
+  const double now = hypertune::detail::steady_seconds();
+  out_->add(out, now, of_out);
+  err_->add(err, now, of_err);
+  if (child_->status() && !std::exchange(over_, true)) {
+    out_->end(of_out);
+    err_->end(of_err);
+  }
+  // Nothing tells in which order the lines of two pipes were written. Where both come at once, take them in turn, in
+  // proportion.
+  const std::size_t outs = printed[0].size(), errs = printed[1].size();
+  for (std::size_t o = 0, e = 0; o < outs || e < errs;) {
+    const bool next_is_out = e == errs || (o < outs && (2 * o + 1) * errs <= (2 * e + 1) * outs);
+    lines_.push_back(std::move(next_is_out ? printed[0][o++] : printed[1][e++]));
+  }
 }
 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::next_report() {
-  while (!lines_.empty()) {
+  for (;;) {
+    if (!joined_.empty()) {
+      JoinedReport joined = std::move(joined_.front());
+      joined_.pop_front();
+      return report_of(std::move(joined));
+    }
+    if (lines_.empty()) {
+      if (!over_) return std::nullopt;
+      join_->flush(joined_);
+      if (joined_.empty()) return std::nullopt;
+      continue;
+    }
     const Line line = std::move(lines_.front());
     lines_.pop_front();
-    if (line.first) match_rules(line.text);
-    if (!leads()) {
-      log(line.text, line.whole);
-      continue;
-    }
-    if (!line.whole) {
-      log(line.text, false);
-      if (line.first)
-        refuse(line.text, fmt::format("it is longer than {} bytes", max_line), looks_like_report(line.text));
-      continue;
-    }
-    // Most lines are no reports, and this check is cheap.
-    const auto begin = line.text.find_first_not_of(" \t\r");
-    const bool object = begin != std::string::npos && line.text[begin] == '{';
-    std::string why;
-    auto parsed = object ? parse_report_line(line.text, &why) : std::nullopt;
-    const bool noted = parsed && only_notes(*parsed);
-    if (noted) {  // no report: its texts go with the next report, and the line to the log
-      note_texts(parsed->texts);
-      remember(line.text, what_it_lacks(*parsed), false);
-    } else if (parsed && is_report(*parsed)) {
-      if (!judged_ && refusal_.text.empty() && !parsed->metrics.empty() && !judges(parsed->metrics))
-        remember(line.text, what_it_lacks(*parsed), false);
-      if (auto report = take_report(std::move(*parsed))) return report;
-      continue;
-    }
-    log(line.text);
-    bool found = false;
-    auto report = match_metrics(line.text, found);
-    if (parsed) why = what_it_lacks(*parsed);
-    if (object && !found && !noted) refuse(line.text, why, looks_like_report(line.text));
-    if (report) return report;
+    if (auto report = read_line(line)) return report;
   }
-  if (child_->status() && !pending_.empty()) return flush_metrics();
+}
+
+HYPERTUNE_INLINE std::optional<Report> CommandRun::read_line(const Line& line) {
+  const bool out = !line.error_stream;  // lines of standard error are in the log already
+  if (out && line.first) match_rules(line.text);
+  if (!leads()) {
+    if (line.shown) log(line.text, line.whole);
+    return std::nullopt;
+  }
+  if (!line.whole) {
+    if (out) log(line.text, false);
+    if (line.first) refuse(line, fmt::format("it is longer than {} bytes", max_line), looks_like_report(line.text));
+    return std::nullopt;
+  }
+  // Most lines are no reports, and this check is cheap.
+  const auto begin = line.text.find_first_not_of(" \t\r");
+  const bool object = begin != std::string::npos && line.text[begin] == '{';
+  std::string why;
+  auto parsed = object ? parse_report_line(line.text, &why) : std::nullopt;
+  if (!out) {
+    const bool found = match_metrics(line);
+    if (parsed && !found && !plan_.options.objectives.empty() && judges(parsed->metrics))
+      remember(line.text, "it is on standard error: print it on standard output", true);
+    return std::nullopt;
+  }
+  const bool noted = parsed && only_notes(*parsed);
+  if (noted) {  // no report: its texts go with the next report, and the line to the log
+    note_texts(parsed->texts);
+    remember(line.text, what_it_lacks(*parsed), false);
+  } else if (parsed && is_report(*parsed)) {
+    if (!judged_ && refusal_.text.empty() && !parsed->metrics.empty() && !judges(parsed->metrics))
+      remember(line.text, what_it_lacks(*parsed), false);
+    return take_report(std::move(*parsed));
+  }
+  if (line.shown) log(line.text);
+  const bool found = match_metrics(line);
+  if (!found && !object && !line.passing) out_tail_.add_error(line.text, line.update || !line.stays);
+  if (parsed) why = what_it_lacks(*parsed);
+  if (object && !found && !noted) refuse(line, why, looks_like_report(line.text));
   return std::nullopt;
 }
 
@@ -119,9 +147,12 @@ HYPERTUNE_INLINE std::string CommandRun::quoted(const std::vector<std::string>& 
   return out;
 }
 
-HYPERTUNE_INLINE void CommandRun::refuse(std::string_view line, const std::string& why, bool meant) {
-  if (meant) log(fmt::format("hypertune: the line above is not taken as a report: {}", why));
-  remember(line, why, meant);
+HYPERTUNE_INLINE void CommandRun::refuse(const Line& line, const std::string& why, bool meant) {
+  if (meant && !line.error_stream)
+    log(fmt::format("hypertune: the line above is not taken as a report: {}", why));
+  else if (meant)
+    log(fmt::format("hypertune: the line '{}' is not taken as a report: {}", shortened(line.text), why));
+  remember(line.text, why, meant);
 }
 
 HYPERTUNE_INLINE void CommandRun::remember(std::string_view line, const std::string& why, bool meant) {
@@ -184,7 +215,7 @@ HYPERTUNE_INLINE void CommandRun::count_step(int step) {
 
 HYPERTUNE_INLINE std::size_t CommandRun::waiting_lines_naming(const std::string& checkpoint) const {
   return static_cast<std::size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& line) {
-    if (line.text.find("\"checkpoint\"") == std::string::npos) return false;
+    if (line.error_stream || line.text.find("\"checkpoint\"") == std::string::npos) return false;
     const auto report = parse_report_line(line.text);
     return report && report->checkpoint == checkpoint;
   }));
@@ -219,35 +250,42 @@ HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
   }
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::match_metrics(const std::string& line, bool& found) {
-  std::optional<Report> complete;
-  for (const auto& [name, regex] : plan_.metrics) {
-    if (line.size() > max_searched) {
-      refuse(line, fmt::format("it is longer than {} bytes, the most that is searched for metrics", max_searched),
-             false);
-      break;
-    }
-    std::smatch match;
-    if (!std::regex_search(line, match, regex) || match[1].length() == 0) continue;
-    found = true;
-    std::string why;
-    const auto value = number_in_text(match[1].str(), why);
-    if (!value) {
-      refuse(line, fmt::format("what the expression for '{}' finds is no number that is sure: {}", name, why), true);
-      continue;
-    }
-    if (find_metric(pending_, name) != nullptr && !complete) complete = flush_metrics();  // the next step
-    pending_.emplace_back(name, *value);
+HYPERTUNE_INLINE bool CommandRun::match_metrics(const Line& line) {
+  if (plan_.metrics.empty()) return false;
+  if (line.text.size() > max_searched) {
+    refuse(line, fmt::format("it is longer than {} bytes, the most that is searched for metrics", max_searched), false);
+    return false;
   }
-  if (!complete && !pending_.empty() && pending_.size() == plan_.metrics.size()) complete = flush_metrics();
-  return complete;
+  // A bar has its values when it is full. Where a line has no such end, its values count as time passes, unless the
+  // program is known to end its lines.
+  if (line.passing && (join_->any_stays() || counts_to_an_end(line.text))) return false;
+  bool matches = false;
+  FoundMetrics found{.error_stream = line.error_stream, .stays = line.stays, .row = line.row};
+  for (const auto& [name, regex] : plan_.metrics) {
+    std::smatch match;
+    if (!std::regex_search(line.text, match, regex) || match[1].length() == 0) continue;
+    matches = true;
+    std::string why;
+    if (const auto value = number_in_text(match[1].str(), why))
+      found.metrics.emplace_back(name, *value);
+    else
+      refuse(line, fmt::format("what the expression for '{}' finds is no number that is sure: {}", name, why), true);
+  }
+  join_->add(std::move(found), joined_);
+  if (!line.passing || !matches) return matches;
+  join_->flush(joined_);
+  if (!std::exchange(told_passing_, true))
+    log(fmt::format("hypertune: this line is written over and over: its values are a report every {} s (said once)",
+                    OutputLines::patience));
+  return true;
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::flush_metrics() {
-  count_step(steps_);
-  note_judged(pending_);
-  Report report(std::exchange(pending_, {}));
+HYPERTUNE_INLINE Report CommandRun::report_of(JoinedReport joined) {
+  note_judged(joined.metrics);
+  Report report(std::move(joined.metrics));
   report.attributes = std::exchange(attributes_, {});
+  report.step = joined.step;
+  count_step(joined.step.value_or(steps_));
   return report;
 }
 

@@ -82,13 +82,17 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   gang_.reset();
   last_line_.clear();
   lines_.clear();
-  pending_.clear();
-  out_ = err_ = {};
+  joined_.clear();
+  join_.emplace(plan_.metrics.size(), plan_.options.objectives);
+  out_.emplace(max_line);
+  err_.emplace(max_line);
+  over_ = told_passing_ = false;
   refusal_ = {};
   judged_ = told_repetition_ = false;
   last_step_.reset();
   stopped_since_.reset();
   tail_.clear();
+  out_tail_.clear();
   adopted_.reset();
   not_adopted_.reset();
   terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
@@ -230,7 +234,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
                              .retry = false});
   }
   Cause cause = cause_of_status(status, "the command");
-  std::string words = tail_.text();
+  std::string words = !tail_.tells() && !out_tail_.text().empty() ? out_tail_.text() : tail_.text();
   if (words.empty() && of_several()) words = last_line_;
   append_last_output(cause, words, ": ");
   if (of_several() && cause.source == FailureSource::user && failed_because_of_others(words)) return std::nullopt;

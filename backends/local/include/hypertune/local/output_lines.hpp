@@ -1,0 +1,79 @@
+// OutputLines: cuts what a program prints into lines, and those into the updates of a progress bar.
+#pragma once
+
+#include <hypertune/detail/linkage.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hypertune::inline v0::local {
+
+/// A line of a program's output, or an update of it that the program has written over (by \r, by backspaces, or by
+/// moving the cursor). Without its end, and without sequences for terminals (ANSI).
+struct OutputLine {
+  std::string text;
+  bool whole = true;      ///< false: a piece of one that is longer than the limit; the last piece ends with \n
+  bool first = true;      ///< the first piece
+  bool stays = true;      ///< false: the program has written over it
+  bool update = false;    ///< one of several updates, which differ only in numbers
+  bool shown = true;      ///< false: the next update, which says the same with newer numbers, is enough for a log
+  bool passing = false;   ///< an update that is passed on because no line has ended for long; it may come again
+  std::uint64_t row = 0;  ///< the line, of which this may be an update: how many have ended before it
+};
+
+/// Of a series of updates that differ only in numbers, the last one is passed on when the program writes something else
+/// or ends the line: this is what a terminal shows in the end. A line that never ends has its latest update passed on
+/// every minute. Holds two updates at most, each at most as long as the limit. A line that begins with a brace is never
+/// taken for an update, because it may be a report.
+class OutputLines {
+ public:
+  using Take = std::function<void(OutputLine)>;
+
+  /// `most`: bytes of a line, or an update, that are kept in one piece. `every_update`: passes on every update.
+  explicit OutputLines(std::size_t most = std::size_t{1} << 20U, bool every_update = false)
+      : most_(most), every_update_(every_update) {}
+
+  /// Seconds after which the latest update of a line that goes on is passed on.
+  static constexpr double patience = 60;
+
+  /// `now`: seconds of any clock that only grows.
+  void add(std::string_view more, double now, const Take& take);
+  /// The output has ended: passes on the last line even if it has no end.
+  void end(const Take& take);
+
+ private:
+  enum class State : std::uint8_t { text, escape, charset, control, command, command_escape };
+
+  void put(std::string_view plain, const Take& take);  // text that is seen
+  void leave(const Take& take);                        // the cursor goes elsewhere: what comes is written over this
+  void new_line(const Take& take);
+  void pass(OutputLine line, const Take& take);
+  void pass_held(bool shown, const Take& take);
+  void sequence(char byte, const Take& take);          // a byte of a sequence for terminals
+  void control_sequence(char last, const Take& take);  // its last byte
+
+  std::size_t most_;
+  bool every_update_;
+  std::string text_;                 // the update that is being written
+  bool cut_ = false;                 // it was too long: pieces of it have been passed on
+  bool returned_ = false;            // \r was seen: the end of the line, if \n comes next
+  std::size_t back_ = 0;             // backspaces seen: they take effect when something is written
+  std::optional<std::string> held_;  // the update before it
+  std::string held_kind_;
+  bool held_update_ = false;  // it took the place of another one
+  double shown_at_ = 0;       // when this line, or its latest passing update, began
+  double now_ = 0;
+  std::uint64_t row_ = 0;
+  State state_ = State::text;
+  std::string sequence_;  // the beginning of a control sequence
+};
+
+}  // namespace hypertune::inline v0::local
+
+#ifndef HYPERTUNE_COMPILED
+#include <hypertune/local/impl/output_lines.hpp>
+#endif
