@@ -432,36 +432,85 @@ TEST_CASE("suggestions cost what trials cost, by what was recorded, in runs of m
   CHECK(budget.affords(1e-5));
   CHECK_FALSE(
       budget.affords(1e-3));  // of a model that takes a thousand times as long as a trial the time is never earned
-  detail::AskBudget few({.samples = 500});
-  few.ended(1e-6);
-  CHECK(few.affords(1));
+  // A quick one may take a little more for each trial that was started.
+  detail::AskBudget quick({.samples = 2000});
+  quick.ended(1e-6);
+  CHECK(quick.affords_quick(1e-4));
+  CHECK_FALSE(quick.affords_quick(2e-4));
+  quick.started(0);
+  CHECK(quick.affords_quick(2e-4));
+  quick.started(2e-4);
+  CHECK(quick.affords_quick(1e-4));
+  CHECK_FALSE(quick.affords_quick(1.1e-4));
+}
 
-  // Cheap trials are given random points for the most part, expensive ones what they were given before.
-  const SearchSpace s = numbers(2);
-  for (const double seconds : {0.0, 2e-6, 1.0}) {
+TEST_CASE("in runs of few trials a suggestion takes at most as long as four trials, and all as long as two each") {
+  detail::AskBudget budget({.samples = 500, .parallelism = 4});
+  CHECK(budget.affords(1e6));
+  budget.ended(0.5);  // the first one, with all that is loaded once
+  CHECK(budget.affords(1));
+  for (int i = 0; i < 2; ++i) budget.ended(1e-3);
+  CHECK(budget.affords(4e-3));
+  CHECK_FALSE(budget.affords(4.1e-3));
+  CHECK(budget.affords_quick(4.1e-3));
+  budget.started(1.001);  // of 1.004 s, twice what the trials took
+  CHECK(budget.affords(2e-3));
+  CHECK_FALSE(budget.affords(4e-3));
+  CHECK(budget.affords_quick(4e-3));
+}
+
+namespace {
+
+/// Tells two searchers of trials that take `seconds` each, one of them without asking it, as a replay does. Counts what
+/// the suggestions came from.
+struct Timed {
+  int by_model = 0, by_tpe = 0, by_chance = 0;
+  std::vector<Point> points{};
+
+  Timed(const SearchSpace& s, std::int64_t samples, double seconds, int trials = 60) {
     Auto searcher, again;
-    searcher.prepare(s, {.samples = 1000, .seed = 4});
-    again.prepare(s, {.samples = 1000, .seed = 4});
-    int by_model = 0, by_chance = 0;
-    for (TrialId t = 0; t < 60; ++t) {
+    searcher.prepare(s, {.samples = samples, .seed = 4});
+    again.prepare(s, {.samples = samples, .seed = 4});
+    for (TrialId t = 0; t < trials; ++t) {
       const auto means = searcher.state_->means();
       CHECK(means == again.state_->means());
-      ++(means == detail::AutoState::Means::random ? by_chance : by_model);
+      CHECK(searcher.quick() == again.quick());
+      ++(means == detail::AutoState::Means::random ? by_chance
+         : means == detail::AutoState::Means::tpe  ? by_tpe
+                                                   : by_model);
       Rng rng = derived_rng(9, {static_cast<std::uint64_t>(t)});
-      const Point point = searcher.suggest({.trial = t, .rng = rng}).point;
-      const double loss = point[0] + point[1];
-      for (Auto* one : {&searcher, &again}) {  // the second one is only told, as by a replay
-        one->observe({.kind = Observation::Kind::started, .trial = t, .point = point});
+      points.push_back(searcher.suggest({.trial = t, .rng = rng}).point);
+      double loss = 0;
+      for (const double x : points.back()) loss += x;
+      for (Auto* one : {&searcher, &again}) {
+        one->observe({.kind = Observation::Kind::started, .trial = t, .point = points.back()});
         one->observe({.kind = Observation::Kind::ended,
                       .trial = t,
-                      .point = point,
+                      .point = points.back(),
                       .steps = 1,
                       .losses = {&loss, 1},
                       .state = TrialState::completed,
                       .elapsed = seconds});
       }
     }
-    CAPTURE(seconds, by_model, by_chance);
-    CHECK((seconds == 2e-6 ? by_chance > 40 : by_chance == 0));
   }
+};
+
+}  // namespace
+
+TEST_CASE("what a suggestion may cost depends on what the trials before it took") {
+  const SearchSpace s = numbers(2);
+  for (const std::int64_t samples : {500, 1000}) {
+    CAPTURE(samples);
+    const Timed unknown(s, samples, 0), dear(s, samples, 1), cheap(s, samples, 2e-6);
+    CHECK(unknown.by_model == 60);
+    CHECK(dear.points == unknown.points);
+    CHECK(cheap.by_model <= 6);  // while nothing is known, and of the design that fills the space
+    CHECK(cheap.by_chance == 0);
+    CHECK(std::set<Point>(cheap.points.begin(), cheap.points.end()).size() == 60);
+  }
+  const SearchSpace wide = numbers(60);  // where TPE takes longer, too
+  CHECK(Timed(wide, 1000, 2e-6).by_chance > 30);
+  CHECK(Timed(wide, 500, 2e-6).by_chance == 0);
+  CHECK(Timed(wide, 1000, 1, 20).by_chance == 0);
 }

@@ -171,6 +171,26 @@ TEST_CASE("its density is that of a plain mixture of truncated normals") {
   }
 }
 
+TEST_CASE("a density that is enough need not be known exactly") {
+  const auto options = std::vector<std::string>{"a", "b", "c"};
+  const std::vector<SearchSpace> spaces{
+      hypertune::space(dim("x", uniform(0, 1)), dim("n", integer(0, 6)), dim("c", choice(options))),
+      hypertune::space(dim("c", choice(options)), dim("x", uniform(0, 1)).when("c", "a"))};
+  for (const auto& space : spaces)
+    for (const int n : {1, 40, 300}) {
+      const Sample sample(space, n, 5);
+      detail::ParzenEstimator estimator;
+      estimator.fit(sample.model, sample.pointers, sample.weights(), {.least = 0.01});
+      for (const auto* row : Sample(space, 200, 9).pointers) {
+        const double exact = estimator.log_density(row);
+        for (const double less : {1e-9, 0.5, 3.0, 1e3, infinity})
+          CHECK(estimator.log_density(row, exact - less) == infinity);
+        for (const double more : {1e-9, 0.5, 3.0, 1e3, infinity})
+          CHECK(estimator.log_density(row, exact + more) == exact);
+      }
+    }
+}
+
 TEST_CASE("trials are ranked by what says most") {
   detail::TrialRanking ranking(1, 1);
   const Point nowhere;

@@ -492,6 +492,59 @@ TEST_CASE("the desk between deciding and computing") {
 
 namespace {
 
+/// Quick while it knows fewer than three trials, or more than five.
+struct Changing {
+  std::vector<ht::TrialId> told{};
+  void prepare(const ht::SearchSpace&, const ht::SearchContext&) {}
+  bool quick() const { return told.size() < 3 || told.size() > 5; }
+  ht::Suggestion suggest(const ht::Ask&) const {
+    if (told.size() == 7) throw std::runtime_error("not today");
+    return ht::Point{static_cast<double>(told.size()) / 10};
+  }
+  void observe(const ht::Observation& o) {
+    if (o.trial == 8) throw std::runtime_error("never again");
+    told.push_back(o.trial);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a quick suggestion is made at once, with all that is known") {
+  ht::Suggestions suggestions{ht::AnySearcher(ht::limit(Changing{}, 100))};
+  suggestions.prepare(space.search_space(), {});
+  REQUIRE(suggestions.defer());
+  const ht::Point point{0.5};
+  const auto tell = [&](ht::TrialId trial) {
+    suggestions.observe({.kind = ht::Observation::Kind::started, .trial = trial, .point = point});
+  };
+  const auto asked = [&](ht::TrialId trial) {
+    const auto answer = suggestions.suggest(trial, 7);
+    return answer ? answer->point[0] : -1;
+  };
+  CHECK(asked(0) == 0);
+  tell(0);
+  tell(1);
+  CHECK(asked(2) == 0.2);
+  CHECK_FALSE(suggestions.has_open_request());
+  tell(2);  // from now on it is not
+  CHECK(asked(3) == -1);
+  REQUIRE(suggestions.has_open_request());
+  for (ht::TrialId trial = 3; trial < 6; ++trial) tell(trial);
+  CHECK(asked(3) == -1);  // quick again, but the other thread was asked already
+  REQUIRE(suggestions.wait());
+  CHECK(suggestions.work());
+  CHECK(asked(3) == 0.6);
+  CHECK(asked(6) == 0.6);
+  tell(6);
+  CHECK_THROWS_WITH(asked(7), "the searcher 'limit(custom, 100)' failed: not today");
+  tell(7);
+  CHECK(asked(7) == 0.8);
+  tell(8);  // what it has missed it cannot be told later
+  for (int i = 0; i < 2; ++i) CHECK_THROWS_WITH(asked(8), "the searcher 'limit(custom, 100)' failed: never again");
+}
+
+namespace {
+
 /// Random for a while, then what it is told to answer.
 struct Odd {
   ht::Suggestion answer = ht::Suggestion::wait();

@@ -39,6 +39,7 @@ struct MixedGrid {
   bool covers_grid() const { return true; }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
+  bool quick() const { return inner.quick(); }
   std::string name() const { return inner.name(); }
 
  private:
@@ -98,6 +99,7 @@ struct Repeat {
   bool covers_grid() const { return true; }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
+  bool quick() const { return inner.quick(); }
   std::string name() const { return detail::format("repeat({}, {})", inner.name(), times); }
 
  private:
@@ -129,6 +131,7 @@ struct Limit {
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
+  bool quick() const { return inner.quick(); }
   std::string name() const { return detail::format("limit({}, {})", inner.name(), max_concurrent); }
 };
 
@@ -151,6 +154,7 @@ struct StartWith {
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
+  bool quick() const { return inner.quick(); }
   std::string name() const { return inner.name(); }
 };
 

@@ -39,8 +39,8 @@ AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal);
 /// restarts (Auger and Hansen 2005) and TuRBO by new trust regions.
 ///
 /// Suggestions take no longer than trials do (detail::AskBudget). If trials are so cheap that they would wait for the
-/// model, the model is used only as often as its time budget allows, and TPE otherwise; if even TPE takes longer than
-/// the trials, the points are random.
+/// model, the model is used only as often as its time budget allows, and TPE otherwise. If even TPE takes much longer
+/// than the trials (in spaces of many dimensions), some points are random. Ordered and inline runs are not limited.
 ///
 /// If most trials are stopped early (by ASHA, for example), every other trial comes from TPE from the start, which
 /// ranks a trial by its number of steps, as in BOHB: what the model predicts from the first steps may be far from the
@@ -55,6 +55,7 @@ struct Auto {
   void observe(const Observation& o);
   std::string name() const;
   bool cheap() const;
+  bool quick() const;
   static constexpr bool multi_objective = true;
 };
 

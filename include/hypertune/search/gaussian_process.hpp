@@ -75,6 +75,8 @@ struct GaussianProcess {
   bool can_polish() const { return polished_features().has_value(); }
   /// The best trial since the search (re)started; null before a trial has ended.
   const Record* best() const;
+  /// Whether the next suggestion needs no model: it belongs to the design that the search begins with.
+  bool quick() const;
   /// Whether a trial at this point has started before.
   bool tried(const Point& point) const;
 

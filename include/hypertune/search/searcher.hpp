@@ -95,7 +95,8 @@ struct Observation {
 ///
 /// A Tuner calls suggest() and observe() on a separate thread, one call at a time, so that no trial waits for a model.
 /// `static constexpr bool cheap = true;` (or `bool cheap() const`, called after prepare()) says that they take
-/// microseconds in any space; then they are called directly, without a change of threads.
+/// microseconds in any space; then they are called directly, without a change of threads. `bool quick() const` says
+/// that of the next suggestion alone, and is asked before each.
 template <class S>
 concept Searcher = std::movable<S> && requires(S& searcher, const SearchSpace& space, const SearchContext& goal,
                                                const Ask& ask, const Observation& observation) {
@@ -132,6 +133,16 @@ bool says_cheap(const S& searcher) {
     return S::cheap;
   else
     return false;
+}
+
+template <class S>
+bool says_quick(const S& searcher) {
+  if constexpr (requires {
+                  { searcher.quick() } -> std::convertible_to<bool>;
+                })
+    return searcher.quick();
+  else
+    return says_cheap(searcher);
 }
 
 template <class S>
@@ -191,6 +202,7 @@ class AnySearcher {
   bool covers_grid() const { return self_->covers_grid(); }
   bool finite() const { return self_->finite(); }
   bool cheap() const { return self_->cheap(); }
+  bool quick() const { return self_->quick(); }
   std::string name() const { return self_->name(); }
   /// Its options_text().
   std::string options() const { return self_->options(); }
@@ -206,6 +218,7 @@ class AnySearcher {
     virtual bool covers_grid() const = 0;
     virtual bool finite() const = 0;
     virtual bool cheap() const = 0;
+    virtual bool quick() const = 0;
     virtual std::string name() const = 0;
     virtual std::string options() const = 0;
   };
@@ -235,6 +248,7 @@ class AnySearcher {
         return false;
     }
     bool cheap() const override { return detail::says_cheap(searcher); }
+    bool quick() const override { return detail::says_quick(searcher); }
     std::string options() const override { return options_text(searcher); }
     std::string name() const override {
       if constexpr (NamedAlgorithm<S>)

@@ -61,6 +61,7 @@ struct Tpe {
   void prepare(const SearchSpace& space, const SearchContext& goal);
   Suggestion suggest(const Ask& ask) const;
   void observe(const Observation& o);
+  bool quick() const;
   static constexpr bool multi_objective = true;
 
  private:

@@ -28,6 +28,7 @@ struct WarmStart {
   bool covers_grid() const { return inner.covers_grid(); }
   bool finite() const { return inner.finite(); }
   bool cheap() const { return inner.cheap(); }
+  bool quick() const { return inner.quick(); }
   /// "auto, warm start with 24 trials of runs/a", once prepared.
   std::string name() const { return inner.name() + ", warm start" + (taken_.empty() ? "" : " with " + taken_); }
 

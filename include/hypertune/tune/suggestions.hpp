@@ -39,7 +39,8 @@ class Suggestions {
   // Error that names the searcher.
 
   void observe(const Observation& o);
-  /// The searcher's answer for `trial`; nullopt while the worker thread computes it. Do not ask for another trial
+  /// The searcher's answer for `trial`; nullopt while the worker thread computes it. If the searcher says that this one
+  /// is quick, and the worker thread has nothing to do, the answer is computed at once. Do not ask for another trial
   /// before this answer was handed out.
   std::optional<Suggestion> suggest(TrialId trial, std::uint64_t seed);
 
@@ -109,6 +110,7 @@ class Suggestions {
   bool fresh(const Answer& answer) const;
   bool closed() const { return stop_.stop_requested(); }
   void tell_news(std::unique_lock<std::mutex>& guard, bool closed_too);
+  std::optional<Suggestion> quick_answer(TrialId trial, std::uint64_t seed);
   Suggestion compute(TrialId trial, std::uint64_t seed);
   [[noreturn]] void rethrow_named() const;
 

@@ -45,12 +45,13 @@ struct AutoState {
     return gp_ ? "auto: gp" : tpe_ ? "auto: tpe" : chosen_ ? "auto: " + chosen_->name() : "auto";
   }
   bool cheap() const { return chosen_ && chosen_->cheap(); }
+  bool quick() const;
 
   enum class Means : std::uint8_t { all, tpe, random };
   /// Which searchers the budget allows for the next suggestion.
   Means means() const {
     if (gp_ && budget_.affords(cost(Means::all))) return Means::all;
-    return budget_.affords(cost(Means::tpe)) ? Means::tpe : Means::random;
+    return budget_.affords_quick(cost(Means::tpe)) ? Means::tpe : Means::random;
   }
   Seconds cost(Means by) const;
 

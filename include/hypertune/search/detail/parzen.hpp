@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -81,8 +82,9 @@ class ParzenEstimator {
 
   std::size_t kernels() const { return kernels_; }
 
-  /// The logarithm of the density at a row of model coordinates.
-  double log_density(const double* row) const;
+  /// The logarithm of the density at a row of model coordinates. If it is at least `enough`, it need not be computed to
+  /// the end, and infinity is returned.
+  double log_density(const double* row, double enough = std::numeric_limits<double>::infinity()) const;
 
   /// Draws a sample. `row` gets a coordinate in every dimension; the space decides which of them are active. If a
   /// dimension is inactive in the drawn kernel, its coordinate comes from another kernel in which it is active, if any.
@@ -98,6 +100,7 @@ class ParzenEstimator {
 
  private:
   void fit_number(std::size_t d, const ParzenOptions& options);
+  void weigh(const double* row, std::size_t begin, std::size_t end) const;
 
   const ParzenSpace* space_ = nullptr;
   std::size_t kernels_ = 0;

@@ -113,6 +113,15 @@ HYPERTUNE_INLINE Seconds AutoState::cost(Means by) const {
                             : 0;
 }
 
+HYPERTUNE_INLINE bool AutoState::quick() const {
+  if (chosen_) return chosen_->quick();
+  const Means by = means();
+  if (by == Means::random) return true;
+  if (by == Means::tpe) return tpe_->quick();
+  const Turn whose = turn();
+  return whose == Turn::gp ? gp_->quick() : whose == Turn::tpe && tpe_->quick();
+}
+
 HYPERTUNE_INLINE auto AutoState::turn() const -> Turn {
   const Turn in_turn = started_ % 2 == 1 ? Turn::tpe : Turn::gp;
   if (cut_short()) return in_turn;
@@ -176,5 +185,6 @@ HYPERTUNE_INLINE Suggestion Auto::suggest(const Ask& ask) { return state_->sugge
 HYPERTUNE_INLINE void Auto::observe(const Observation& o) { state_->observe(o); }
 HYPERTUNE_INLINE std::string Auto::name() const { return state_ ? state_->name() : "auto"; }
 HYPERTUNE_INLINE bool Auto::cheap() const { return state_ && state_->cheap(); }
+HYPERTUNE_INLINE bool Auto::quick() const { return state_ && state_->quick(); }
 
 }  // namespace hypertune::inline v0

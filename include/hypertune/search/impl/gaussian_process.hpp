@@ -104,8 +104,12 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::suggest(const Ask& ask) {
   return s.tried.replaced_if_tried(proposed(ask.rng), ask.rng);
 }
 
+HYPERTUNE_INLINE bool GaussianProcess::quick() const {
+  return state_ && (has_partial_trials() ? starts_by_levels() : starts());
+}
+
 HYPERTUNE_INLINE Suggestion GaussianProcess::proposed(Rng& rng) {
-  if (has_partial_trials() ? starts_by_levels() : starts()) return initial(rng);
+  if (quick()) return initial(rng);
   if (state_->history.started % 2 == 1)
     if (auto point = polished_minimum(rng)) return std::move(*point);
   return model_based(rng);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace hypertune::inline v0::detail {
@@ -93,7 +94,8 @@ HYPERTUNE_INLINE void ParzenEstimator::fit(const ParzenSpace& space, std::span<c
   double total = options.prior;
   for (const double w : weights) total += w;
   log_weights_.resize(kernels_);
-  for (std::size_t k = 0; k < kernels_; ++k) log_weights_[k] = std::log(weights[k] / total);
+  for (std::size_t k = 0; k < kernels_; ++k)  // most are equal
+    log_weights_[k] = k > 0 && weights[k] == weights[k - 1] ? log_weights_[k - 1] : std::log(weights[k] / total);
   log_prior_ = std::log(options.prior / total);
   cumulative_.resize(kernels_);
   double sum = 0;
@@ -124,9 +126,12 @@ HYPERTUNE_INLINE void ParzenEstimator::fit(const ParzenSpace& space, std::span<c
   terms_.resize(kernels_);
 }
 
-HYPERTUNE_INLINE double ParzenEstimator::log_density(const double* row) const {
+/// Sets terms_ of the kernels from `begin` to `end`: the logarithm of what each adds to the density.
+HYPERTUNE_INLINE void ParzenEstimator::weigh(const double* row, std::size_t begin, std::size_t end) const {
   const ParzenSpace& space = *space_;
-  terms_ = space.conditional() ? log_weights_ : bases_;
+  const auto& bases = space.conditional() ? log_weights_ : bases_;
+  std::copy(bases.begin() + static_cast<std::ptrdiff_t>(begin), bases.begin() + static_cast<std::ptrdiff_t>(end),
+            terms_.begin() + static_cast<std::ptrdiff_t>(begin));
   for (std::size_t d = 0; d < space.size(); ++d) {
     const double x = row[d];
     if (!is_active(x)) continue;
@@ -134,28 +139,48 @@ HYPERTUNE_INLINE double ParzenEstimator::log_density(const double* row) const {
     const double* scales = scales_.data() + d * kernels_;
     if (space[d].kind == ParzenDimension::Kind::continuous) {
       if (!space.conditional()) {
-        add_normal(x, centers, scales, terms_.data(), kernels_);
+        add_normal(x, centers + begin, scales + begin, terms_.data() + begin, end - begin);
         continue;
       }
       const double* constants = constants_.data() + d * kernels_;
-      for (std::size_t k = 0; k < kernels_; ++k) {
+      for (std::size_t k = begin; k < end; ++k) {
         if (!is_active(centers[k])) continue;
         const double z = (x - centers[k]) * scales[k];
         terms_[k] += constants[k] - 0.5 * z * z;
       }
     } else if (space[d].kind == ParzenDimension::Kind::lattice) {
       const double* table = tables_[d].data() + static_cast<std::size_t>(x) * kernels_;
-      for (std::size_t k = 0; k < kernels_; ++k) terms_[k] += table[k];
+      for (std::size_t k = begin; k < end; ++k) terms_[k] += table[k];
     } else {
-      for (std::size_t k = 0; k < kernels_; ++k)
+      for (std::size_t k = begin; k < end; ++k)
         if (is_active(centers[k])) terms_[k] += centers[k] == x ? same_[d] : other_[d];
     }
+  }
+}
+
+HYPERTUNE_INLINE double ParzenEstimator::log_density(const double* row, double enough) const {
+  constexpr double negligible = -36;
+  if (log_prior_ >= enough) return std::numeric_limits<double>::infinity();
+  if (std::isfinite(enough)) {  // adds up the kernels, the first ones first, until they are enough
+    constexpr std::size_t at_once = 32;
+    double sum = std::exp(log_prior_ - enough);
+    for (std::size_t begin = 0; begin < kernels_; begin += at_once) {
+      const std::size_t end = std::min(kernels_, begin + at_once);
+      weigh(row, begin, end);
+      for (std::size_t k = begin; k < end; ++k) {
+        if (terms_[k] >= enough) return std::numeric_limits<double>::infinity();
+        if (terms_[k] > enough + negligible) sum += std::exp(terms_[k] - enough);
+      }
+      if (sum >= 1) return std::numeric_limits<double>::infinity();
+    }
+  } else {
+    weigh(row, 0, kernels_);
   }
   double most = log_prior_;
   for (std::size_t k = 0; k < kernels_; ++k) most = std::max(most, terms_[k]);
   double sum = std::exp(log_prior_ - most);
   for (std::size_t k = 0; k < kernels_; ++k)
-    if (terms_[k] > most - 36) sum += std::exp(terms_[k] - most);
+    if (terms_[k] > most + negligible) sum += std::exp(terms_[k] - most);
   return most + std::log(sum);
 }
 
@@ -236,13 +261,19 @@ HYPERTUNE_INLINE void ParzenEstimator::fit_number(std::size_t d, const ParzenOpt
   }
   typical_[d] = 1 / scales[order_[order_.size() / 2].second];
   if (lattice) tables_[d].assign(dimension.options * kernels_, 0);
+  double known_scale = 0, known_mass = 0, known_constant = 0;  // those of the kernel before: many are equal
   for (const auto& [x, k] : order_) {
     const double scale = scales[k];
     const double low = -x * scale;
     const double high = (1 - x) * scale;
     const double mass = (high > 6 ? 1.0 : normal_cdf(high)) - (low < -6 ? 0.0 : normal_cdf(low));
     if (!lattice) {
-      constants[k] = std::log(scale / mass) - 0.91893853320467274178;
+      if (scale != known_scale || mass != known_mass) {
+        known_scale = scale;
+        known_mass = mass;
+        known_constant = std::log(scale / mass) - 0.91893853320467274178;
+      }
+      constants[k] = known_constant;
       continue;
     }
     double before = normal_cdf(low);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
+#include <hypertune/search/detail/ask_budget.hpp>
 #include <hypertune/search/detail/tpe_state.hpp>
 #include <hypertune/search/tpe.hpp>
 
@@ -74,6 +75,13 @@ HYPERTUNE_INLINE void Tpe::observe(const Observation& o) {
   state_->model.to_model(*state_->space, o.point, own);
   state_->seen.insert(detail::row_hash({own, state_->model.size()}));
   state_->tried.add(o.point);
+}
+
+HYPERTUNE_INLINE bool Tpe::quick() const {
+  if (!state_) return false;
+  const auto& s = *state_;
+  return s.goal.objectives < 2 && s.goal.constraints == 0 &&
+         detail::tpe_ask_seconds(s.model.size(), s.trials.judged()) <= detail::AskBudget::quick;
 }
 
 HYPERTUNE_INLINE const double* Tpe::row(std::size_t slot) const {
@@ -290,13 +298,15 @@ HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
     if (state_->seen.contains(detail::row_hash(row))) return;
     if (state_->ties.any() && state_->ties.contains(make_points ? made : point(row, rng))) return;
     if (state_->constrained && !space.feasible(made)) return;
-    double score = 0;
-    if (constraints.empty())
-      score = objective.good.log_density(row.data()) - objective.bad.log_density(row.data());
-    else
-      score = detail::relative_ratio(objective, row.data());
+    double score = trust > 0 ? trust * space.log_prior(made) : 0;
+    if (constraints.empty()) {
+      score += objective.good.log_density(row.data());
+      const double too_much = found ? score - best_score : std::numeric_limits<double>::infinity();
+      score -= objective.bad.log_density(row.data(), too_much);
+    } else {
+      score += detail::relative_ratio(objective, row.data());
+    }
     for (const auto& pair : constraints) score += detail::relative_ratio(pair, row.data());
-    if (trust > 0) score += trust * space.log_prior(made);
     if (found && !(score > best_score)) return;
     found = true;
     best_score = score;

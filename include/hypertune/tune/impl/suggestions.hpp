@@ -69,11 +69,31 @@ HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, s
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   if (auto answer = std::exchange(answer_, std::nullopt); answer && answer->trial == trial && fresh(*answer))
     return std::move(answer->suggestion);
+  if (!wanted_ && !working_ && !closed())
+    if (auto suggestion = quick_answer(trial, seed)) return suggestion;
   if (!wanted_) {
     wanted_ = Wanted{trial, seed};
     work_.notify_one();
   }
   return std::nullopt;
+}
+
+// A change of threads and back would take longer. The mutex is held, so that the worker thread does not begin.
+HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::quick_answer(TrialId trial, std::uint64_t seed) {
+  bool telling = false;
+  try {
+    try {
+      if (!searcher_.quick()) return std::nullopt;
+      telling = true;
+      for (; !news_.empty(); news_.pop_front()) searcher_.observe(news_.front().view());
+      telling = false;
+      if (!searcher_.quick()) return std::nullopt;  // the news may have changed that
+      return compute(trial, seed);
+    } catch (...) { rethrow_named(); }
+  } catch (...) {
+    if (telling) lost_ = std::current_exception();
+    throw;
+  }
 }
 
 HYPERTUNE_INLINE bool Suggestions::has_open_request() {
