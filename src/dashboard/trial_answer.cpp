@@ -1,10 +1,10 @@
 // /api/trial and /api/log: answers that are read from the folder on request.
 #include "api.hpp"
 
+#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/log_files.hpp>
 #include <hypertune/show/view/answers.hpp>
 #include <hypertune/tune/control.hpp>
 
@@ -29,10 +29,12 @@ using view::TrialRow;
 
 namespace {
 
-// Opens a log if it is a regular file: a trial may have put anything in its place.
+// Opens a log if it is a regular file, in a folder of the experiment: a trial may have put anything in their place, such
+// as a link to what its user alone may read.
 detail::Descriptor open_log(const std::filesystem::path& folder, TrialId trial, struct stat& status) {
-  const auto path = detail::trial_file(folder, trial, "log");
-  detail::Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  const auto trials = detail::open_at(AT_FDCWD, (folder / "trials").c_str(), O_PATH | O_DIRECTORY);
+  if (!trials) return {};
+  auto file = detail::open_below(trials.get(), std::to_string(trial) + "/log");
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   return file;
 }

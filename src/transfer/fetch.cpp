@@ -8,6 +8,7 @@
 
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/detail/hex.hpp>
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>
 
 #include <algorithm>
@@ -257,13 +258,13 @@ FetchReport Fetch::run() {
     return report_;
   };
   if (is_here()) return finished();
+  store_.require_no_link(info_.trial);
   const auto folder = detail::IncomingLock::folder_of(store_, info_.trial, info_.digest);
   const auto lock = detail::IncomingLock::take(folder, limits_.deadline, stopped_.descriptor());
   if (!lock) require_time();
   if (!lock) fail(Errc::busy, "another fetch of the same checkpoint is under way");
   if (is_here()) {  // another process has fetched it meanwhile
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    detail::remove_tree(folder);
     return finished();
   }
   try {
@@ -273,8 +274,7 @@ FetchReport Fetch::run() {
       fetch_from_server();
     }
   } catch (...) {
-    std::error_code ignored;
-    if (!partial_ || partial_->have() == 0) std::filesystem::remove_all(folder, ignored);  // nothing to resume from
+    if (!partial_ || partial_->have() == 0) detail::remove_tree(folder);  // nothing to resume from
     throw;
   }
   report_.checkpoint = partial_->finish();

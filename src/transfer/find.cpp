@@ -7,6 +7,7 @@
 
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>
 
 #include <sys/file.h>
@@ -101,6 +102,7 @@ std::string content_id(LocalCheckpointStore& store, const CheckpointInfo& info, 
 void drop_partial_fetches(LocalCheckpointStore& store, TrialId trial, std::chrono::seconds age) {
   std::error_code error;
   const auto now = std::filesystem::file_time_type::clock::now();
+  if (store.is_link(trial)) return;
   for (std::filesystem::directory_iterator at(store.folder(trial), error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
@@ -112,7 +114,7 @@ void drop_partial_fetches(LocalCheckpointStore& store, TrialId trial, std::chron
     if (!gone && now - touched < age) continue;
     const detail::Descriptor lock = detail::open_at(AT_FDCWD, (at->path() / "lock").c_str(), O_RDWR | O_NOFOLLOW);
     if (lock && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;  // a fetch is running
-    std::filesystem::remove_all(at->path(), gone);
+    detail::remove_tree(at->path());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>
 
 #include <linux/fs.h>
@@ -364,8 +365,7 @@ void PartialCheckpoint::sync_files() {
 CheckpointInfo PartialCheckpoint::finish() {
   if (store_.syncs()) sync_files();
   CheckpointInfo info = store_.admit(folder_ / "files", manifest_text_, info_.name);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  remove_tree(folder_);
   return info;
 }
 

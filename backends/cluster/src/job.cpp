@@ -109,8 +109,10 @@ JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, 
   const auto shipped = remote::ship_program(head, spec.program);
   // A job that died continues with its files; a job whose results were fetched starts from nothing.
   head.must("prepare the job",
-            "umask 077; d=$HOME/$1; if [ -f \"$d/fetched\" ]; then rm -rf \"$d\"; fi; mkdir -p \"$d/work\"; "
-            "rm -f \"$d/exit\" \"$d/pid\"",
+            "umask 077; d=$HOME/$1; if [ -f \"$d/fetched\" ]; then "
+            // a trial may have left folders that forbid their change
+            "find \"$d\" -type d ! -perm -0700 -exec chmod u+rwx {} \\; 2>/dev/null; rm -rf \"$d\"; fi; "
+            "mkdir -p \"$d/work\"; rm -f \"$d/exit\" \"$d/pid\"",
             {folder}, {.deadline = 60});
   for (const auto& file : spec.files) {
     const auto files = scan_files(file, {config.rsync_exclude, config.rsync_filter});

@@ -105,7 +105,8 @@ void SshAccess::clean(Cluster& cluster, const Machine& machine) {
         "f=$HOME/.ssh/authorized_keys; if [ -f \"$f\" ] && grep -q \" hypertune-$2\\$\" \"$f\"; then "
         "grep -v \" hypertune-$2\\$\" \"$f\" >\"$f.hypertune\"; cat \"$f.hypertune\" >\"$f\"; rm -f \"$f.hypertune\"; "
         "fi\n"
-        "rm -rf \"$d\"; rmdir \"$HOME/.hypertune/clusters\" \"$HOME/.hypertune\" 2>/dev/null; :",
+        "find \"$d\" -type d ! -perm -0700 -exec chmod u+rwx {} \\; 2>/dev/null; rm -rf \"$d\"; rmdir "
+        "\"$HOME/.hypertune/clusters\" \"$HOME/.hypertune\" 2>/dev/null; :",
         {remote_folder(cluster.config()), cluster.config().name}, {.deadline = 60});
   } catch (const std::exception& error) {
     cluster.say(fmt::format("{}: could not be cleaned: {}", detail::machine_label(machine), error.what()));

@@ -94,7 +94,8 @@ constexpr std::string_view mount_build_script = R"sh(
 umask 022
 new=$1/.new-$5
 mkdir -p -- "$new" || exit 1
-trap 'rm -rf -- "$new"' EXIT
+delete() { find "$1" -type d ! -perm -0700 -exec chmod u+rwx {} \; 2>/dev/null; rm -rf -- "$1"; }
+trap 'delete "$new"' EXIT
 trap 'exit 1' HUP INT TERM
 (cd -- "$new" && tar xpf -) || exit 1
 [ -f "$new/complete" ] || { echo "not all of it arrived" >&2; exit 1; }
@@ -112,7 +113,7 @@ if [ "$((count))" -ne "$4" ]; then [ -n "$3" ] && exit 42; echo "$((count)) of $
 stamp "$new" > "$new/stamp" || exit 1
 if [ -e "$1/$2" ]; then
   sound "$1/$2" && exit 0
-  mv -- "$1/$2" "$1/.gone-$2-$5" && rm -rf -- "$1/.gone-$2-$5"
+  mv -- "$1/$2" "$1/.gone-$2-$5" && delete "$1/.gone-$2-$5"
 fi
 mv -- "$new" "$1/$2" 2>/dev/null || { sound "$1/$2" || { echo "cannot make '$1/$2'" >&2; exit 1; }; }
 )sh";

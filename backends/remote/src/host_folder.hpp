@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/read_file.hpp>
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/process/process_marks.hpp>
 
@@ -171,7 +172,7 @@ class HostFolder {
     for (std::filesystem::directory_iterator each(experiment_, error), end; !error && each != end;
          each.increment(error))
       if (each->path().filename().string().starts_with(removed_prefix)) all.push_back(each->path());
-    for (const auto& folder : all) std::filesystem::remove_all(folder, error);
+    for (const auto& folder : all) hypertune::detail::remove_tree(folder);
     std::filesystem::remove(experiment_, error);  // unless another host shares it
   }
 

@@ -7,6 +7,7 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 
@@ -63,7 +64,7 @@ inline void retire_area(const std::filesystem::path& area) {
   std::error_code error;
   const auto gone = area.parent_path() / (".gone-" + random_text());
   std::filesystem::rename(area, gone, error);  // renamed first, so that nothing is moved out of a half-deleted area
-  if (!error) std::filesystem::remove_all(gone, error);
+  if (!error) hypertune::detail::remove_tree(gone);
 }
 
 // ---- The host's side ----
@@ -174,7 +175,7 @@ class SharedFolder {
     std::filesystem::rename(folder / "proof", taken, error);
     if (error)
       fail(Errc::io, "what it writes to '{}' cannot be moved by this user: {}", root_.string(), error.message());
-    std::filesystem::remove_all(taken, error);
+    hypertune::detail::remove_tree(taken);
   }
 
   /// If the experiment's own folder is elsewhere, makes its checkpoints folder of the trial a link to the shared one.
@@ -203,10 +204,7 @@ class SharedFolder {
   void retire(const std::string& area) const { retire_area(root_ / shared_hosts / area); }
 
   /// Removes all files of hosts. Must be called when no host is left.
-  void close() const {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_ / shared_hosts, ignored);
-  }
+  void close() const { hypertune::detail::remove_tree(root_ / shared_hosts); }
 
  private:
   // Removes the areas of lost incarnations, but not those of newer drivers.
@@ -226,7 +224,7 @@ class SharedFolder {
       if (std::filesystem::is_directory(path, error) && !path.filename().string().starts_with('.'))
         retire_area(path);
       else
-        std::filesystem::remove_all(path, error);
+        hypertune::detail::remove_tree(path);
     }
   }
 
@@ -235,8 +233,7 @@ class SharedFolder {
     IncomingCopy incoming(to, outgoing.offer());
     while (const auto piece = outgoing.next()) incoming.add(piece->bytes);
     CheckpointInfo sealed = incoming.seal();
-    std::error_code ignored;
-    std::filesystem::remove_all(from, ignored);
+    hypertune::detail::remove_tree(from);
     return sealed;
   }
 

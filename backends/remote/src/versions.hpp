@@ -16,14 +16,15 @@ namespace hypertune::inline v0::remote::detail {
 inline constexpr std::string_view prune_script = R"sh(
 prune() (
   cd -- "$1" || exit 0
+  delete() { find "$1" -type d ! -perm -0700 -exec chmod u+rwx {} \; ; rm -rf -- "$1"; }
   count=0
   ls -1t | while IFS= read -r version; do
     case $version in *[!0-9a-f]*|'') continue;; esac
     count=$((count + 1))
     [ "$count" -le "$2" ] && continue
-    [ -n "$(find "./$version" -prune -mmin "+$3")" ] && mv -- "$version" ".gone-$version" && rm -rf -- ".gone-$version"
+    [ -n "$(find "./$version" -prune -mmin "+$3")" ] && mv -- "$version" ".gone-$version" && delete "./.gone-$version"
   done
-  find . -mindepth 1 -maxdepth 1 -name '.*' -mmin +1440 -exec rm -rf -- {} +
+  find . -mindepth 1 -maxdepth 1 -name '.*' -mmin +1440 | while IFS= read -r left; do delete "$left"; done
 ) 2>/dev/null
 )sh";
 

@@ -34,7 +34,8 @@ namespace hypertune::inline v0 {
 ///
 /// A sealed checkpoint appears by one rename after all of it is on the disk, and disappears by one rename before any of
 /// it is deleted. So list() returns only complete ones, whatever dies at any time. Thread-safe; copies share one state.
-/// Constructing a store does not touch any file.
+/// Constructing a store does not touch any file. A trials/<id> that is a symbolic link is not followed: there is nothing
+/// behind it, nothing is deleted there, and saving is an Error of kind `io`. (trials/<id>/checkpoints may be one.)
 class LocalCheckpointStore {
  public:
   struct Options {
@@ -104,12 +105,17 @@ class LocalCheckpointStore {
   /// Whether exactly this content is here or in an origin, according to its manifest; its files are not checked.
   bool names(const CheckpointInfo& info) const;
 
+  /// Whether a symbolic link is in the place of the trial's folder.
+  bool is_link(TrialId trial) const { return is_link(state_->root, trial); }
+  /// Error of kind `io` if it is.
+  void require_no_link(TrialId trial) const;
+
   /// The experiment's folder.
   const std::filesystem::path& root() const { return state_->root; }
   /// Whether sealed checkpoints are forced to the disk.
   bool syncs() const { return state_->options.sync; }
   /// trials/<id>/checkpoints
-  std::filesystem::path folder(TrialId trial) const { return trial_directory(trial) / "checkpoints"; }
+  std::filesystem::path folder(TrialId trial) const { return trial_directory(state_->root, trial) / "checkpoints"; }
   /// The folder of a sealed checkpoint. Error of kind `usage` if info.name is not a checkpoint's name.
   std::filesystem::path folder(const CheckpointInfo& info) const;
 
@@ -122,7 +128,11 @@ class LocalCheckpointStore {
     std::set<TrialId> fresh;  // trials whose folders were created and are not synced yet
   };
 
-  std::filesystem::path trial_directory(TrialId trial) const { return state_->root / "trials" / std::to_string(trial); }
+  static std::filesystem::path trial_directory(const std::filesystem::path& root, TrialId trial) {
+    return root / "trials" / std::to_string(trial);
+  }
+  static bool is_link(const std::filesystem::path& root, TrialId trial);
+  std::filesystem::path make_folder(TrialId trial);
   std::filesystem::path new_staging(TrialId trial);
   std::filesystem::path find(const CheckpointInfo& info) const;
   void sync_new_folders(TrialId trial);

@@ -1,6 +1,7 @@
 // A folder that is deleted when it is no longer needed.
 #pragma once
 
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>
 
 #include <stdlib.h>
@@ -27,10 +28,7 @@ class TemporaryFolder {
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  ~TemporaryFolder() { remove_tree(path_); }
   const std::filesystem::path& path() const { return path_; }
 
  private:

@@ -156,9 +156,8 @@ class CsvLogger {
   void begin(const record::TrialReported& report, Trial& trial) {
     const auto path = logs_.file(report.trial);
     Columns columns;
-    std::error_code none;
     if (trial.fresh) {
-      std::filesystem::remove(path, none);
+      detail::remove_trial_file(path);
     } else if (const std::string text = detail::read_whole(path); !text.empty()) {
       if (const auto header = detail::csv_header(text)) {
         columns = columns_of(header->first, report.metrics, path);
@@ -166,7 +165,7 @@ class CsvLogger {
         if (text.substr(0, header->second) != this->header(columns)) rewrite(report.trial, columns.size(), columns);
         trial.header = true;
       } else {
-        std::filesystem::remove(path, none);
+        detail::remove_trial_file(path);
       }
     }
     trial.columns = shared(std::move(columns));

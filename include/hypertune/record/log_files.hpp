@@ -114,6 +114,14 @@ inline std::filesystem::path trial_file(const std::filesystem::path& directory, 
   return directory / "trials" / std::to_string(trial) / name;
 }
 
+/// Removes what an earlier trial has left. Not where a symbolic link is in the place of the trial's folder: what is
+/// there is not this experiment's.
+inline void remove_trial_file(const std::filesystem::path& file) {
+  std::error_code ignored;
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(file.parent_path(), ignored)))
+    std::filesystem::remove(file, ignored);
+}
+
 /// The state of a logger with a file per trial, except the contents: which trials have not ended, which of them have
 /// something to write, and up to which record everything is written. `Trial` is the logger's own type, with a `bool
 /// ended` and a `bool changed`, both false at first.

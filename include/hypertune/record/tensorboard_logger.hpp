@@ -47,8 +47,7 @@ class TensorBoardLogger {
   void add(const Record& record) {
     namespace tb = detail::tensorboard;
     if (const auto* created = std::get_if<record::TrialCreated>(&record.what)) {
-      std::error_code none;
-      std::filesystem::remove(logs_.file(created->trial), none);
+      detail::remove_trial_file(logs_.file(created->trial));
       Trial& trial = logs_.trials()[created->trial] = {};
       trial.records = tb::version_record(record.time);
       const std::string group = std::to_string(created->trial);

@@ -3,6 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/remove_tree.hpp>
 
 #include <signal.h>
 #include <unistd.h>
@@ -123,17 +124,33 @@ HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::folder(const Checkp
 }
 
 HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
-  const auto parent = folder(trial);
-  const auto staging = parent / (".staging-" + detail::unique_suffix());
   std::error_code error;
   if (!state_->options.make_root && !std::filesystem::is_directory(state_->root, error))
     detail::fail_io(error ? error.value() : ENOENT, "save below", state_->root);
-  const bool made = std::filesystem::create_directories(parent, error);
-  if (made) {
+  return make_folder(trial) / (".staging-" + detail::unique_suffix());
+}
+
+/// The folder of a trial's checkpoints, made if it is missing. If that fails, whoever uses it notices.
+HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::make_folder(TrialId trial) {
+  require_no_link(trial);
+  auto made = folder(trial);
+  std::error_code error;
+  if (std::filesystem::create_directories(made, error)) {
     const std::lock_guard lock(state_->mutex);
     state_->fresh.insert(trial);
   }
-  return staging;
+  return made;
+}
+
+HYPERTUNE_INLINE bool LocalCheckpointStore::is_link(const std::filesystem::path& root, TrialId trial) {
+  struct stat status{};
+  return ::lstat(trial_directory(root, trial).c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+HYPERTUNE_INLINE void LocalCheckpointStore::require_no_link(TrialId trial) const {
+  if (is_link(trial))
+    fail(Errc::io, "'{}' is a symbolic link, which is not followed: put a folder in its place",
+         trial_directory(state_->root, trial).string());
 }
 
 HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
@@ -149,8 +166,7 @@ HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int
 }
 
 HYPERTUNE_INLINE void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
-  std::error_code ignored;  // recover() removes whatever cannot be removed now
-  std::filesystem::remove_all(writer.directory(), ignored);
+  detail::remove_tree(writer.directory());  // recover() removes whatever cannot be removed now
 }
 
 HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
@@ -158,7 +174,8 @@ HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
     const std::lock_guard lock(state_->mutex);
     if (state_->fresh.erase(trial) == 0) return;
   }
-  for (const auto& path : {trial_directory(trial), state_->root / "trials", state_->root}) detail::sync_directory(path);
+  for (const auto& path : {trial_directory(state_->root, trial), state_->root / "trials", state_->root})
+    detail::sync_directory(path);
 }
 
 HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
@@ -214,12 +231,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesyste
   const Manifest manifest = parse_manifest(text);
   CheckpointInfo info = detail::info_of(manifest, name, detail::ContentHash::of(text));
   static_cast<void>(this->folder(info));  // throws if the name is invalid
-  const auto parent = this->folder(manifest.trial);
-  std::error_code error;
-  if (std::filesystem::create_directories(parent, error)) {
-    const std::lock_guard lock(state_->mutex);
-    state_->fresh.insert(manifest.trial);
-  }
+  const auto parent = make_folder(manifest.trial);
   detail::write_new_file(folder / Manifest::file_name, text);
   if (state_->options.sync) detail::sync_directory(folder);
   info.name = publish(manifest.trial, folder, name);
@@ -238,12 +250,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::files
   if (!S_ISDIR(status.st_mode)) fail(Errc::corrupt, "'{}' is no folder", folder.string());
   const Manifest manifest = detail::require_manifest(folder, info);
   detail::verify_sizes(folder, manifest);
-  const auto parent = this->folder(info.trial);
-  std::error_code error;
-  if (std::filesystem::create_directories(parent, error)) {
-    const std::lock_guard lock(state_->mutex);
-    state_->fresh.insert(info.trial);
-  }
+  const auto parent = make_folder(info.trial);
   CheckpointInfo taken = detail::info_of(manifest, publish(info.trial, folder, info.name), info.digest);
   if (state_->options.sync) {
     detail::sync_directory(parent);
@@ -252,10 +259,12 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::files
   return taken;
 }
 
-/// The folder with exactly this content, here or in an origin; if there is none, the folder where it should be.
+/// The folder with exactly this content, here or in an origin; if there is none, the folder where it should be. Error of
+/// kind `corrupt` if a link is in the place of the trial's folder.
 HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const CheckpointInfo& info) const {
   auto own = folder(info);
-  if (state_->options.origins.empty()) return own;
+  const bool linked = is_link(info.trial);
+  if (state_->options.origins.empty() && !linked) return own;
   const auto is_it = [&](const std::filesystem::path& candidate) {
     try {
       return detail::ContentHash::of(detail::read_manifest_text(candidate)) == info.digest;
@@ -264,11 +273,14 @@ HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const Checkpoi
       return false;
     }
   };
-  if (is_it(own)) return own;
+  if (!linked && is_it(own)) return own;
   for (const auto& origin : state_->options.origins) {
-    const auto there = origin / "trials" / std::to_string(info.trial) / "checkpoints" / info.name;
-    if (is_it(there)) return there;
+    const auto there = trial_directory(origin, info.trial) / "checkpoints" / info.name;
+    if (!is_link(origin, info.trial) && is_it(there)) return there;
   }
+  if (linked)
+    fail(Errc::corrupt, "the trial's folder '{}' is a symbolic link, which is not followed",
+         trial_directory(state_->root, info.trial).string());
   return own;
 }
 
@@ -300,8 +312,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int s
       if (error) detail::fail_io(error.value(), "copy", source);
     }
     CheckpointInfo info = seal_staging(writer);
-    std::error_code ignored;
-    std::filesystem::remove_all(source, ignored);  // exists only after a copy
+    detail::remove_tree(source);  // exists only after a copy
     return info;
   } catch (const Error& e) {
     std::error_code ignored;
@@ -313,12 +324,12 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int s
 }
 
 HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
-  const auto directory = find(info);
   try {
+    const auto directory = find(info);
     const Manifest manifest = detail::require_manifest(directory, info);
     detail::verify_files(directory, manifest);
+    return Checkpoint(info, directory);
   } catch (const Error& e) { fail(e.code(), "checkpoint '{}' of trial {}: {}", info.name, info.trial, e.what()); }
-  return Checkpoint(info, directory);
 }
 
 /// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
@@ -336,12 +347,14 @@ HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move
 
 HYPERTUNE_INLINE void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
   const auto directory = folder(info);
+  if (is_link(info.trial)) return;
   if (move_aside(directory, ".corrupt-" + info.name) && state_->options.sync)
     detail::sync_directory(directory.parent_path());
 }
 
 HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   const auto directory = folder(info);
+  if (is_link(info.trial)) return;  // what is there is not this experiment's
   try {
     const std::string text = detail::read_manifest_text(directory);
     if (detail::ContentHash::of(text) != info.digest) {
@@ -354,13 +367,14 @@ HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   const auto trash = move_aside(directory, ".trash-" + detail::unique_suffix());
   if (!trash) return;
   std::error_code error;
-  std::filesystem::remove_all(*trash, error);
+  detail::remove_tree(*trash, error);
   // Somebody else may be deleting there as well (a person, or the whole experiment).
   if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
 HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
   std::vector<CheckpointInfo> found;
+  if (is_link(trial)) return found;
   const auto parent = folder(trial);
   std::error_code error;
   std::filesystem::directory_iterator entries(parent, error);
@@ -393,18 +407,21 @@ HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& p
     const std::string name = entries->path().filename().string();
     if (!name.starts_with(".staging-") && !name.starts_with(".trash-")) continue;
     if (detail::has_living_owner(entries->path())) continue;
-    std::error_code ignored;
-    std::filesystem::remove_all(entries->path(), ignored);
+    detail::remove_tree(entries->path());
   }
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::recover(TrialId trial) { sweep(folder(trial)); }
+HYPERTUNE_INLINE void LocalCheckpointStore::recover(TrialId trial) {
+  if (!is_link(trial)) sweep(folder(trial));
+}
 
 HYPERTUNE_INLINE void LocalCheckpointStore::recover() {
   std::error_code error;
   for (std::filesystem::directory_iterator trials(state_->root / "trials", error), end; !error && trials != end;
-       trials.increment(error))
-    sweep(trials->path() / "checkpoints");
+       trials.increment(error)) {
+    std::error_code ignored;
+    if (!trials->is_symlink(ignored)) sweep(trials->path() / "checkpoints");
+  }
 }
 
 }  // namespace hypertune::inline v0

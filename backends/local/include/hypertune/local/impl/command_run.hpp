@@ -1,6 +1,7 @@
 // CommandRun: begins and ends the command, alone or as one of several.
 #pragma once
 
+#include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/local/command_run.hpp>
@@ -108,8 +109,8 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   // Only rank 0 makes checkpoints.
   folder_.clear();
   if (leads()) {
-    std::error_code ignored;
-    std::filesystem::remove_all(saved, ignored);
+    store_->require_no_link(context_->trial());
+    hypertune::detail::remove_tree(saved);
     folder_ = saved / std::to_string(context_->attempt());
     std::filesystem::create_directories(folder_);
   }
