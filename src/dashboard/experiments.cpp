@@ -1,5 +1,6 @@
 #include "experiments.hpp"
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/record/journal_schema.hpp>
 
@@ -13,6 +14,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <utility>
 
 namespace hypertune::inline v0::dashboard {
@@ -179,9 +181,21 @@ void Experiments::wait(int milliseconds, bool watching) {
   ::poll(polled.data(), watching && watches_.get() >= 0 ? 2 : 1, milliseconds);
 }
 
+// What it cannot read is an experiment's state. Should anything else fail (there is no memory), it begins anew.
 void Experiments::run(const std::stop_token& stop) {
   // A low priority, so that the experiment itself runs first.
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10);
+  bool told = false;
+  while (!stop.stop_requested()) try {
+      follow_all(stop);
+    } catch (const std::exception& error) {
+      if (!std::exchange(told, true))
+        detail::say(std::string("hypertune: the page's experiments cannot be read, tries again: ") + error.what());
+      wait(static_cast<int>(std::chrono::milliseconds(round_every).count()), false);
+    }
+}
+
+void Experiments::follow_all(const std::stop_token& stop) {
   using Clock = std::chrono::steady_clock;
   std::map<const Followed*, Followed::Brief> told;
   std::set<std::shared_ptr<Followed>> unread;

@@ -39,6 +39,7 @@ class Experiments {
 
  private:
   void run(const std::stop_token& stop);
+  void follow_all(const std::stop_token& stop);
   bool scan();
   void find_experiments(const std::filesystem::path& root, const std::filesystem::path& folder, int depth,
                         std::size_t& left, std::map<std::filesystem::path, std::string>& found);

@@ -42,11 +42,11 @@ void Server::start() {
     return encryption_ == nullptr ? loop_.serve_plain(std::move(stream), *this)
                                   : serve_encrypted(*this, loop_, *encryption_, std::move(stream));
   });
-  thread_ = std::thread([this] { loop_.context().run(); });
+  thread_ = std::thread([this] { loop_.run(); });
 }
 
 void Server::stop() {
-  loop_.context().stop();
+  loop_.stop();
   if (thread_.joinable()) thread_.join();
   workers_.stop();
   workers_.join();

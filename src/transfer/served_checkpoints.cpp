@@ -98,7 +98,9 @@ void ServedCheckpoints::work(const std::stop_token& stop) {
     try {
       chunks = std::make_shared<const std::string>(
           chunks_of(served->store, served->found.info, served->found.manifest, stop));
-    } catch (const std::exception& e) { error = e.what(); }
+    } catch (const std::exception& e) { error = e.what(); } catch (...) {
+      error = "unknown error";
+    }
     lock.lock();
     served->state = chunks ? Served::Chunks::known : Served::Chunks::failed;
     served->chunks = std::move(chunks);

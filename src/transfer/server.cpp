@@ -5,6 +5,7 @@
 
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/serve/failed_connections.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +17,6 @@
 #include <list>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -82,6 +82,7 @@ class CheckpointServer::Impl {
   };
 
   void accept();
+  void accept_next();
   void make_room();
   void begin(detail::Descriptor socket);
   void run(Connection& connection);
@@ -99,6 +100,7 @@ class CheckpointServer::Impl {
   std::uint64_t accepted_ = 0;
   bool over_ = false;  // no more connections are started
   std::mutex stop_mutex_;
+  detail::FailedConnections failed_{"the server of checkpoints"};
   detail::Alarm wake_;  // a connection has ended; cleared by the acceptor
   std::thread acceptor_;
 };
@@ -111,22 +113,30 @@ void CheckpointServer::Impl::accept() {
                      {.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}};
     ::poll(fds, 3, -1);
     if (fds[1].revents != 0) return;
-    if (fds[2].revents != 0) {
-      wake_.clear();
-      reap(false);
-    }
-    if (fds[0].revents == 0) continue;
-    detail::Descriptor socket = detail::accept_from(listener_->descriptor());
-    if (socket) {
-      begin(std::move(socket));
-    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      {
-        const std::lock_guard lock(mutex_);
-        make_room();  // a descriptor becomes free when its thread has ended
+    try {
+      if (fds[2].revents != 0) {
+        wake_.clear();
+        reap(false);
       }
-      pollfd stop{.fd = shared_.stop.descriptor(), .events = POLLIN, .revents = 0};
-      ::poll(&stop, 1, 20);
+      if (fds[0].revents != 0) accept_next();
+    } catch (...) {  // there is no memory or no thread for one more
+      shared_.refused += 1;
+      failed_.note(std::current_exception());
     }
+  }
+}
+
+void CheckpointServer::Impl::accept_next() {
+  detail::Descriptor socket = detail::accept_from(listener_->descriptor());
+  if (socket) {
+    begin(std::move(socket));
+  } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+    {
+      const std::lock_guard lock(mutex_);
+      make_room();  // a descriptor becomes free when its thread has ended
+    }
+    pollfd stop{.fd = shared_.stop.descriptor(), .events = POLLIN, .revents = 0};
+    ::poll(&stop, 1, 20);
   }
 }
 
@@ -165,8 +175,13 @@ void CheckpointServer::Impl::begin(detail::Descriptor socket) {
   Connection& connection = connections_.emplace_back();
   connection.wire = detail::Wire(std::move(socket), shared_.cut.descriptor());
   try {
+    finished_.reserve(connections_.size());  // so that no thread fails at its end
     connection.thread = std::thread([this, &connection] { run(connection); });
-  } catch (const std::system_error&) { connections_.pop_back(); }
+  } catch (...) {
+    connections_.pop_back();
+    shared_.refused += 1;
+    failed_.note(std::current_exception());
+  }
 }
 
 void CheckpointServer::Impl::run(Connection& connection) {
@@ -193,8 +208,9 @@ void CheckpointServer::Impl::run(Connection& connection) {
               if (connection.authenticated) connection.since = Clock::now();
             });
           });
-  } catch (const std::exception&) {  // out of memory or descriptors: only this connection fails
+  } catch (...) {  // out of memory or descriptors: only this connection fails
     shared_.refused += 1;
+    failed_.note(std::current_exception());
   }
   ::shutdown(connection.wire.descriptor(), SHUT_RDWR);
   {

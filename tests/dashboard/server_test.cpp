@@ -174,6 +174,54 @@ TEST_CASE("what is not asked by a program of this machine, or its own page, is r
   CHECK(served.ask("nonsense\r\n\r\n").substr(9, 3) == "400");
 }
 
+TEST_CASE("a request with a part above 16 KiB is refused, and the server goes on") {
+  support::TemporaryFolder folder;
+  {
+    auto journal = Journal::open(folder);
+    begin(journal);
+  }
+  Served served({folder});
+  const std::string start = "GET /api/experiments HTTP/1.1\r\nConnection: close\r\n";
+  for (const char* host : {"localhost", "evil.example"}) {
+    const auto head = start + "Host: " + host + "\r\n", chunked = head + "Transfer-Encoding: chunked\r\n\r\n";
+    for (const std::size_t size : {std::size_t{16'384}, std::size_t{20'000}, std::size_t{40'000}}) {
+      const std::string large(size, 'a');
+      for (const auto& request :
+           {head + "X: " + large + "\r\n\r\n", head + large + ": x\r\n\r\n",
+            "GET /" + large + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n", chunked + "0\r\nX: " + large + "\r\n\r\n",
+            chunked + "0\r\n" + large + ": x\r\n\r\n", chunked + "0;" + large + "\r\n\r\n"}) {
+        INFO(request.substr(0, 200) << "…, " << size << " bytes");
+        CHECK(served.ask(request).substr(0, 12) == "HTTP/1.1 431");
+        CHECK(served.get("/api/experiments").substr(9, 3) == "200");
+      }
+    }
+  }
+}
+
+TEST_CASE("the log of a trial is that in its own folder, and not what a link names") {
+  support::TemporaryFolder folder, elsewhere;
+  {
+    auto journal = Journal::open(folder);
+    begin(journal);
+    for (TrialId id = 0; id < 3; ++id) trial(journal, id, 0.5);
+  }
+  fs::create_directories(elsewhere.path() / "folder");
+  std::ofstream(elsewhere.path() / "folder/log") << "secret";
+  fs::create_directories(folder.path() / "trials/0");
+  std::ofstream(folder.path() / "trials/0/log") << "its own";
+  fs::create_directory_symlink(elsewhere.path() / "folder", folder.path() / "trials/1");
+  fs::create_directories(folder.path() / "trials/2");
+  fs::create_symlink(elsewhere.path() / "folder/log", folder.path() / "trials/2/log");
+  Served served({folder});
+  served.eventually("/api/summary", [](json::object& o) { return !o.contains("reading") && o["reports"] == 6; });
+  CHECK(served.body("/api/log?trial=0")["text"] == "its own");
+  CHECK(served.body("/api/trial?trial=0")["log_bytes"] == 7);
+  for (const char* id : {"1", "2"}) {
+    CHECK(served.body(std::string("/api/log?trial=") + id)["text"] == "");
+    CHECK(served.body(std::string("/api/trial?trial=") + id)["log_bytes"] == 0);
+  }
+}
+
 TEST_CASE("half-open and silent clients are dropped, and make room for others") {
   support::TemporaryFolder folder;
   {

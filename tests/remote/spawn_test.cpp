@@ -1,8 +1,8 @@
 // Coroutines and handlers that fail: somebody learns of it, and the others go on.
 #include "support/test.hpp"
 
-#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/post.hpp>
 
@@ -11,8 +11,8 @@
 #include <vector>
 
 using namespace hypertune;
-using remote::detail::run_handlers;
-using remote::detail::spawn;
+using hypertune::detail::run_handlers;
+using hypertune::detail::spawn;
 using remote::detail::Wakeup;
 namespace asio = boost::asio;
 

@@ -79,3 +79,15 @@ TEST_CASE("one more finds room, and no answer is lost for it") {
   go.set_value();
   CHECK_THAT(waiting.until("\"slow\""), Catch::Matchers::EndsWith("\"slow\""));
 }
+
+TEST_CASE("a request with a part that is too large is refused, whatever part, and the next one is answered") {
+  const Running server(answered, {}, {});
+  const std::string large(10'000, 'a'), head = "GET /it HTTP/1.1\r\nHost: localhost\r\n";
+  const std::string chunked = head + "Transfer-Encoding: chunked\r\n\r\n";
+  for (const auto& request :
+       {head + "X: " + large + "\r\n\r\n", head + large + ": x\r\n\r\n", "GET /" + large + " HTTP/1.1\r\n\r\n",
+        chunked + "0\r\nX: " + large + "\r\n\r\n", chunked + "3;" + large + "\r\nabc\r\n0\r\n\r\n"}) {
+    CHECK(server.client(request).rest().substr(0, 12) == "HTTP/1.1 431");
+    CHECK_THAT(server.client(get).until("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
+  }
+}

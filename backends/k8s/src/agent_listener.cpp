@@ -5,7 +5,6 @@
 #include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
 
@@ -45,15 +44,20 @@ AgentListener::State::State(ListenerOptions given)
   keep_accepting();
   const hypertune::detail::SignalBlock block;
   thread = std::thread([this] {
-    remote::detail::run_handlers(io, [](const std::string& why) {
-      hypertune::detail::say("hypertune: a connection of a worker failed: " + why);
+    hypertune::detail::run_handlers(io, [this](const std::string& why) {
+      failed.note(why);
+      if (!accepting) keep_accepting();
     });
   });
 }
 
 // A connection that cannot be taken must not keep others out.
 void AgentListener::State::keep_accepting() {
-  remote::detail::spawn(io, accept_all(), [this](const std::string&) { keep_accepting(); });
+  hypertune::detail::spawn(io, accept_all(std::make_unique<hypertune::detail::Exists>(accepting)),
+                           [this](const std::string& why) {
+                             failed.note(why);
+                             keep_accepting();
+                           });
 }
 
 AgentListener::State::~State() {

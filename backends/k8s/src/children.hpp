@@ -1,6 +1,8 @@
 // Children: coroutines that one coroutine has started, and waits for.
 #pragma once
 
+#include <hypertune/serve/failed_connections.hpp>
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
@@ -11,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
 
 #include <cstddef>
 #include <exception>
@@ -30,11 +33,13 @@ class Children {
   explicit Children(boost::asio::io_context& io) : io_(io), over_(io, boost::asio::steady_timer::time_point::max()) {}
 
   std::size_t count() const { return signals_.size(); }
-  /// An exception in `work` ends only that coroutine, and is ignored.
+  /// An exception in `work` ends only that coroutine. It is told, unless it is that of a cancelled wait or of a
+  /// connection.
   void spawn(boost::asio::awaitable<void> work) {
     const auto at = signals_.emplace(signals_.end());
     boost::asio::co_spawn(io_, std::move(work),
-                          boost::asio::bind_cancellation_slot(at->slot(), [this, at](const std::exception_ptr&) {
+                          boost::asio::bind_cancellation_slot(at->slot(), [this, at](const std::exception_ptr& error) {
+                            if (error) tell(error);
                             ended_.splice(ended_.end(), signals_, at);  // its own call still uses it
                             boost::asio::post(io_, [this] {
                               ended_.clear();
@@ -58,7 +63,15 @@ class Children {
   }
 
  private:
+  void tell(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const boost::system::system_error&) {  // NOLINT(bugprone-empty-catch)
+    } catch (...) { failed_.note(error); }
+  }
+
   boost::asio::io_context& io_;
+  hypertune::detail::FailedConnections failed_{"a pod"};
   boost::asio::steady_timer over_;  // never expires; cancel() signals that one has ended
   std::list<boost::asio::cancellation_signal> signals_, ended_;
   int pending_ = 0;

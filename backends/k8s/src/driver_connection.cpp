@@ -165,11 +165,11 @@ void DriverConnection::start_agent() {
     return channel_->close(e.what());
   }
   talking_ = 2;
-  remote::detail::spawn(io_, speak(shared_from_this()), [self = shared_from_this()](const std::string& why) {
+  hypertune::detail::spawn(io_, speak(shared_from_this()), [self = shared_from_this()](const std::string& why) {
     self->channel_->close(why);
     self->talked();
   });
-  remote::detail::spawn(io_, tell_errors(shared_from_this()), [self = shared_from_this()](const std::string& why) {
+  hypertune::detail::spawn(io_, tell_errors(shared_from_this()), [self = shared_from_this()](const std::string& why) {
     self->channel_->close(why);
     self->told_errors();
   });

@@ -1,7 +1,9 @@
 // Part of hypertune::k8s.
 #include "engine.hpp"
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -16,6 +18,25 @@ namespace {
 /// Seconds until credentials are fetched again after a failure (files being replaced, a plugin's service unavailable).
 /// Meanwhile the old ones are used.
 constexpr double fetch_again = 5;
+
+/// Tells a task's end, also where an exception has destroyed the coroutine before its end.
+class TaskEnd {
+ public:
+  explicit TaskEnd(std::promise<std::exception_ptr>& end) : end_(end) {}
+  TaskEnd(const TaskEnd&) = delete;
+  TaskEnd& operator=(const TaskEnd&) = delete;
+  ~TaskEnd() {
+    if (!set_) set(std::make_exception_ptr(Error(Errc::io, "a call of the Kubernetes client has failed")));
+  }
+  void set(std::exception_ptr error) {
+    set_ = true;
+    end_.set_value(std::move(error));
+  }
+
+ private:
+  std::promise<std::exception_ptr>& end_;
+  bool set_ = false;
+};
 
 const std::string& server_name_of(const Access& access, const Url& url) {
   return access.tls_server_name.empty() ? url.host : access.tls_server_name;
@@ -33,7 +54,10 @@ Engine::Engine(Access access, ClientOptions options)
       fetched_(io_, asio::steady_timer::time_point::max()) {
   const hypertune::detail::SignalBlock block;  // signals are for the program's other threads
   worker_.emplace(1);
-  thread_ = std::thread([this] { io_.run(); });
+  thread_ = std::thread([this] {
+    hypertune::detail::run_handlers(io_, [failed = std::make_shared<hypertune::detail::FailedConnections>(
+                                              "the API server")](const std::string& why) { failed->note(why); });
+  });
 }
 
 Engine::~Engine() {
@@ -48,7 +72,7 @@ Engine::~Engine() {
 
 void Engine::fetch(std::uint64_t refused) {
   fetching_ = true;
-  asio::post(*worker_, [this, refused] {
+  hypertune::detail::run_apart(*worker_, [this, refused] {
     std::exception_ptr error;
     std::shared_ptr<const Credential> fetched;
     try {
@@ -106,10 +130,10 @@ std::string Engine::bytes_of(RequestText text, const Credential& credential) con
 Task Engine::spawn(asio::awaitable<void> work) {
   Task task;
   asio::post(io_, [this, state = task.state_, work = std::move(work)]() mutable {
+    const auto end = std::make_shared<TaskEnd>(state->end);
     asio::co_spawn(io_, std::move(work),
-                   asio::bind_cancellation_slot(state->signal.slot(), [state](std::exception_ptr error) {
-                     state->end.set_value(std::move(error));
-                   }));
+                   asio::bind_cancellation_slot(
+                       state->signal.slot(), [state, end](std::exception_ptr error) { end->set(std::move(error)); }));
   });
   return task;
 }

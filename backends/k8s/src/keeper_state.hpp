@@ -5,8 +5,8 @@
 #include "keeper_agents.hpp"
 
 #include <hypertune/k8s/pod_keeper.hpp>
-#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

@@ -23,7 +23,8 @@ constexpr std::uint32_t longest_header = 8192;
 
 }  // namespace
 
-asio::awaitable<void> AgentListener::State::accept_all() {
+asio::awaitable<void> AgentListener::State::accept_all(
+    [[maybe_unused]] std::unique_ptr<hypertune::detail::Exists> exists) {
   remote::detail::Wakeup again(io.get_executor());
   while (acceptor.is_open()) {
     co_await make_room();
@@ -35,8 +36,10 @@ asio::awaitable<void> AgentListener::State::accept_all() {
       co_await again.wait(0.1);
       continue;
     }
-    const auto channel = std::make_shared<WorkerChannel>(std::move(socket), tls);
-    remote::detail::spawn(io, run_handshake(channel), [channel](const std::string& why) { channel->cut(why); });
+    try {
+      const auto channel = std::make_shared<WorkerChannel>(std::move(socket), tls);
+      hypertune::detail::spawn(io, run_handshake(channel), [channel](const std::string& why) { channel->cut(why); });
+    } catch (...) { failed.note(std::current_exception()); }
   }
 }
 
@@ -55,7 +58,10 @@ asio::awaitable<void> AgentListener::State::run_handshake(std::shared_ptr<Worker
   const auto handshake = handshakes.insert(handshakes.end(), Handshake{channel, hypertune::detail::steady_seconds()});
   try {
     co_await authenticate(channel);
-  } catch (const std::exception& e) { channel->cut(e.what()); }
+  } catch (const std::exception& e) {
+    failed.note(e.what());
+    channel->cut(e.what());
+  }
   handshakes.erase(handshake);
   left.raise();
 }

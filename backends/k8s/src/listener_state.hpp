@@ -4,8 +4,8 @@
 #include "worker_connection.hpp"
 
 #include <hypertune/k8s/agent_listener.hpp>
-#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -78,7 +78,7 @@ struct AgentListener::State {
 
   // ---- Called on the listener's own thread ----
   void keep_accepting();
-  asio::awaitable<void> accept_all();
+  asio::awaitable<void> accept_all(std::unique_ptr<hypertune::detail::Exists> exists);
   asio::awaitable<void> make_room();
   asio::awaitable<void> run_handshake(std::shared_ptr<WorkerChannel> channel);
   asio::awaitable<void> authenticate(std::shared_ptr<WorkerChannel> channel);
@@ -90,6 +90,8 @@ struct AgentListener::State {
   asio::io_context io;
   asio::ssl::context tls;
   asio::ip::tcp::acceptor acceptor;
+  bool accepting = false;
+  hypertune::detail::FailedConnections failed{"the port for workers"};
   remote::detail::Wakeup left;  // a handshake has ended
   std::string fingerprint;
   std::uint16_t port = 0;

@@ -47,12 +47,12 @@ PodKeeper::PodKeeper(KeeperOptions options)
 int PodKeeper::run() {
   wait_for_signal();
   const auto failed = [this](const std::string& why) { fail_all(why); };
-  remote::detail::spawn(io_, keep_looking(), failed);
+  hypertune::detail::spawn(io_, keep_looking(), failed);
   if (connects_to_driver()) {
     connecting_ = true;
-    remote::detail::spawn(io_, keep_connecting(), failed);
+    hypertune::detail::spawn(io_, keep_connecting(), failed);
   }
-  remote::detail::run_handlers(io_, failed);
+  hypertune::detail::run_handlers(io_, failed);
   return code_;
 }
 

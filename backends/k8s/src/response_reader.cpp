@@ -9,6 +9,8 @@
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 
+#include <algorithm>
+
 namespace hypertune::inline v0::k8s::detail {
 
 namespace beast = boost::beast;
@@ -45,6 +47,10 @@ struct StreamedBody {
 
 }  // namespace
 
+/// Most bytes that the parser sees before it takes some. It throws an exception for parts that are too large for it, and
+/// its own limit holds for the head alone.
+constexpr std::size_t largest_part = std::size_t{48} << 10U;
+
 struct ResponseReader::State {
   http::response_parser<StreamedBody> parser;
   std::string waiting;  // incomplete headers
@@ -56,7 +62,7 @@ ResponseReader::ResponseReader(std::size_t max_body, Take take, bool has_body)
   auto& parser = state_->parser;
   parser.eager(true);
   parser.skip(!has_body);
-  parser.header_limit(64U << 10U);
+  parser.header_limit(largest_part);
   parser.body_limit(max_body == 0 ? boost::optional<std::uint64_t>() : boost::optional<std::uint64_t>(max_body));
   parser.get().body().take = take ? std::move(take) : [body = body_.get()](std::string_view piece) { *body += piece; };
 }
@@ -72,9 +78,18 @@ std::size_t ResponseReader::feed(std::string_view bytes) {
   std::size_t used = 0;
   beast::error_code error;
   while (used < all.size() && !parser.is_done()) {
-    const auto n = parser.put(boost::asio::const_buffer(all.data() + used, all.size() - used), error);
+    const std::size_t size = std::min(all.size() - used, largest_part);
+    const auto n = parser.put(boost::asio::const_buffer(all.data() + used, size), error);
     used += n;
-    if (error == http::error::need_more) break;
+    if (error == http::error::need_more) {
+      if (n == 0 && size == largest_part) {
+        error = http::error::header_limit;
+      } else if (n > 0 && used + (size - n) < all.size()) {
+        continue;  // there is more than it was shown
+      } else {
+        break;
+      }
+    }
     if (error == http::error::body_limit)
       fail(Errc::protocol, "the API server's answer is longer than is allowed here");
     if (error) fail(Errc::protocol, "the API server's answer is no HTTP: {}", error.message());

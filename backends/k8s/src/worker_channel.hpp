@@ -1,8 +1,8 @@
 // WorkerChannel: a connection between a worker's pod and its driver (WebSocket over TLS), used by both sides.
 #pragma once
 
-#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -38,11 +38,11 @@ void WorkerConnection::start(double ping, double silence) {
     stream_.cancel(ignored);
     err_.cancel(ignored);
   });
-  remote::detail::spawn(channel_->stream().get_executor(), listen(shared_from_this()),
-                        [self = shared_from_this()](const std::string& why) {
-                          self->channel_->cut(why);
-                          self->finish();
-                        });
+  hypertune::detail::spawn(channel_->stream().get_executor(), listen(shared_from_this()),
+                           [self = shared_from_this()](const std::string& why) {
+                             self->channel_->cut(why);
+                             self->finish();
+                           });
 }
 
 void WorkerConnection::carry(StreamEnds ends) {
@@ -50,8 +50,8 @@ void WorkerConnection::carry(StreamEnds ends) {
   carries_ = true;
   assign(stream_, ends.stream);
   assign(err_, ends.err);
-  remote::detail::spawn(channel_->stream().get_executor(), speak(shared_from_this()),
-                        [self = shared_from_this()](const std::string& why) { self->channel_->close(why); });
+  hypertune::detail::spawn(channel_->stream().get_executor(), speak(shared_from_this()),
+                           [self = shared_from_this()](const std::string& why) { self->channel_->close(why); });
 }
 
 asio::awaitable<void> WorkerConnection::listen(std::shared_ptr<WorkerConnection> self) {

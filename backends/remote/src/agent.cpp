@@ -7,6 +7,7 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/process/process_marks.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <sys/utsname.h>
 
@@ -54,8 +55,8 @@ int Agent::run() {
   send_hello();
   heard_ = steady_now();
   const auto failed = [this](const std::string& why) { fail_all(why); };
-  spawn(io_, check_liveness(), failed);
-  run_handlers(io_, failed);
+  hypertune::detail::spawn(io_, check_liveness(), failed);
+  hypertune::detail::run_handlers(io_, failed);
   stopping_ = true;
   stop_fetches_.request_stop();
   executor_.shutdown();
@@ -116,7 +117,7 @@ void Agent::on(const wire::Begin& m) {
   if (begin_) fail(Errc::protocol, "a second Begin");
   begin_ = m;
   rate_->set_rate(m.rate_limit);
-  spawn(io_, begin(), [this](const std::string& why) { refuse(why); });
+  hypertune::detail::spawn(io_, begin(), [this](const std::string& why) { refuse(why); });
 }
 
 asio::awaitable<void> Agent::begin() {
@@ -196,8 +197,8 @@ void Agent::begin_locally() {
       channel_->send(Notice{hypertune::detail::format(
           "host '{}' gives no checkpoints to other hosts, they go through the driver: {}", host_name_, e.what())});
     }
-  spawn(io_, follow_logs(), [this](const std::string& why) { fail_all(why); });
-  asio::post(*helper_, [this] { poll_usage_and_notices(steady_now()); });
+  hypertune::detail::spawn(io_, follow_logs(), [this](const std::string& why) { fail_all(why); });
+  hypertune::detail::run_apart(*helper_, [this] { poll_usage_and_notices(steady_now()); });
   for (auto& message : std::exchange(early_, {})) {
     if (left_) return;
     std::visit([this](auto& m) { on(m); }, message);
@@ -219,7 +220,7 @@ void Agent::refuse(const std::string& why, bool permanent) {
   code_ = 1;
   channel_->send(wire::Refusal{why, permanent});
   channel_->close_when_sent();
-  spawn(io_, stop_soon(), [this](const std::string&) { io_.stop(); });
+  hypertune::detail::spawn(io_, stop_soon(), [this](const std::string&) { io_.stop(); });
 }
 
 // A part of the agent has failed, so that it cannot be relied on. It ends, and the driver learns why.
@@ -286,8 +287,14 @@ void Agent::poll_usage_and_notices(Seconds next_notice) {
   const bool polls = !begin_->notice_command.empty() || !begin_->notice_url.empty();
   if (polls && steady_now() >= next_notice) {
     std::optional<std::string> said;
-    if (!begin_->notice_command.empty()) said = output_of(begin_->notice_command, 10);
-    if (!said && !begin_->notice_url.empty()) said = http_get(begin_->notice_url);
+    try {
+      if (!begin_->notice_command.empty()) said = output_of(begin_->notice_command, 10);
+      if (!said && !begin_->notice_url.empty()) said = http_get(begin_->notice_url);
+    } catch (const std::exception& e) {  // no process can be started now, for example: asks again
+      if (!std::exchange(unasked_, true))
+        hypertune::detail::say(
+            hypertune::detail::format("hypertune: cannot ask for a termination notice: {}", e.what()));
+    }
     if (said)
       asio::post(io_, [this, line = first_line(*said)] {
         give_notice("a termination notice: " + (line.empty() ? "it will be taken away" : line), 60);
@@ -298,7 +305,7 @@ void Agent::poll_usage_and_notices(Seconds next_notice) {
   const auto timer = std::make_shared<asio::steady_timer>(io_, hypertune::detail::as_duration(pause));
   asio::post(io_, [this, timer, next_notice] {
     timer->async_wait([this, timer, next_notice](boost::system::error_code) {
-      asio::post(*helper_, [this, next_notice] { poll_usage_and_notices(next_notice); });
+      hypertune::detail::run_apart(*helper_, [this, next_notice] { poll_usage_and_notices(next_notice); });
     });
   });
 }

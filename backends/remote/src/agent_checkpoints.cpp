@@ -2,6 +2,8 @@
 #include "agent_state.hpp"
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/remove_tree.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <filesystem>
 #include <string>
@@ -254,9 +256,8 @@ void Agent::taken(std::uint64_t transfer, bool safe) {
   const auto& [made, run] = node.mapped();
   if (safe) cache_->replicated(made);
   if (!safe && share_)
-    asio::post(*disk_, [folder = offered_folder(share_->area, transfer)] {
-      std::error_code ignored;  // it is removed with the area
-      std::filesystem::remove_all(folder, ignored);
+    hypertune::detail::run_apart(*disk_, [folder = offered_folder(share_->area, transfer)] {
+      hypertune::detail::remove_tree(folder);  // else it is removed with the area
     });
   --run->copies;
   if (run->held && run->copies < copies_ahead) executor_.perform(*std::exchange(run->held, std::nullopt));

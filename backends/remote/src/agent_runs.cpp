@@ -2,6 +2,7 @@
 #include "agent_state.hpp"
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <filesystem>
 #include <string>
@@ -123,7 +124,7 @@ void Agent::tell_end(const RunPointer& run) {
   forget(run);
   if (!over) return;
   cache_->forget(trial);
-  if (exchange_) asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
+  if (exchange_) hypertune::detail::run_apart(*disk_, [this, trial] { exchange_->drop_partial(trial); });
 }
 
 void Agent::forget(const RunPointer& run) {

@@ -18,6 +18,7 @@
 #include <hypertune/local/processes.hpp>
 #include <hypertune/remote/agent.hpp>
 #include <hypertune/remote/host_state_machine.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -197,7 +198,7 @@ class Agent {
 
   template <class Job, class Then>
   void on_disk(Job job, Then then) {
-    asio::post(*disk_, [this, job = std::move(job), then = std::move(then)]() mutable {
+    hypertune::detail::run_apart(*disk_, [this, job = std::move(job), then = std::move(then)]() mutable {
       std::optional<CheckpointInfo> result;
       std::string error;
       try {
@@ -248,7 +249,8 @@ class Agent {
   std::optional<CheckpointExchange> exchange_;
   std::stop_source stop_fetches_;
   JobThreads fetches_;
-  HostUsage usage_;  // used only on the helper's thread
+  HostUsage usage_;       // used only on the helper's thread
+  bool unasked_ = false;  // likewise: a failure to ask for a notice was told
   std::atomic<bool> stopping_{false};
   std::optional<asio::thread_pool> disk_, helper_;
 };

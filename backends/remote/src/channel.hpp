@@ -7,8 +7,8 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/remote/detail/spawn.hpp>
 #include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -90,7 +90,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void beat(double seconds) {
     interval_ = seconds;
     if (std::exchange(beating_, true)) return;
-    spawn(io_, beat_loop(shared_from_this()), [self = shared_from_this()](const std::string& why) { self->end(why); });
+    hypertune::detail::spawn(io_, beat_loop(shared_from_this()),
+                             [self = shared_from_this()](const std::string& why) { self->end(why); });
   }
 
   void send(const wire::Message& message) {

@@ -2,6 +2,7 @@
 #include "driver_checkpoints.hpp"
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/post.hpp>
 
@@ -48,15 +49,15 @@ void DriverCheckpoints::close(const ConnectionPointer& connection) {
   connection->stop.request_stop();
   while (!connection->requests.empty()) close_request(connection, connection->requests.begin()->first);
   if (shared_ && !connection->area.empty())
-    asio::post(*slow_, [this, area = connection->area] { shared_->retire(area); });
+    hypertune::detail::run_apart(*slow_, [this, area = connection->area] { shared_->retire(area); });
 }
 
 void DriverCheckpoints::launching(TrialId trial) {
-  if (shared_) asio::post(*disk_, [this, trial] { shared_->link(trial); });
+  if (shared_) hypertune::detail::run_apart(*disk_, [this, trial] { shared_->link(trial); });
 }
 
 void DriverCheckpoints::ended(TrialId trial) {
-  if (exchange_) asio::post(*disk_, [this, trial] { exchange_->drop_partial(trial); });
+  if (exchange_) hypertune::detail::run_apart(*disk_, [this, trial] { exchange_->drop_partial(trial); });
 }
 
 void DriverCheckpoints::stop() {
@@ -125,7 +126,7 @@ void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& con
 // The check reads the supposedly shared disk, which may take some time.
 void DriverCheckpoints::on(const LinkPointer& link, const ConnectionPointer& connection, const wire::Proof& proof) {
   if (!shared_ || connection->area.empty()) fail(Errc::protocol, "a Proof that was not asked for");
-  asio::post(*slow_, [this, link, connection, proof, area = connection->area] {
+  hypertune::detail::run_apart(*slow_, [this, link, connection, proof, area = connection->area] {
     std::string why = proof.error;
     try {
       if (why.empty()) shared_->check(area, {proof.read, proof.wrote});
@@ -151,7 +152,7 @@ void DriverCheckpoints::complete(const LinkPointer& link, const ConnectionPointe
   const auto copy = connection->arriving.at(transfer);
   if (!copy->complete()) return;
   connection->arriving.erase(transfer);
-  asio::post(*disk_, [this, link, connection, copy] {
+  hypertune::detail::run_apart(*disk_, [this, link, connection, copy] {
     std::optional<CheckpointInfo> sealed;
     std::string error;
     try {
@@ -173,7 +174,7 @@ void DriverCheckpoints::take(const LinkPointer& link, const ConnectionPointer& c
   const bool counts = !connection->over && link->has(offer.info.trial, offer.attempt);
   if (sealed && !counts) {
     const bool mine = fetching_.insert(sealed->trial).second;  // no equal one may be found before the drop
-    asio::post(*disk_, [this, store = *store_, info = *sealed, mine]() mutable {
+    hypertune::detail::run_apart(*disk_, [this, store = *store_, info = *sealed, mine]() mutable {
       try {
         store.drop(info);
       } catch (const std::exception&) {}
@@ -201,7 +202,7 @@ void DriverCheckpoints::lose(const ConnectionPointer& connection, std::uint64_t 
 void DriverCheckpoints::take_shared(const LinkPointer& link, const ConnectionPointer& connection,
                                     const wire::Offer& offer) {
   connection->taking.push_back(offer);
-  asio::post(*disk_, [this, link, connection, offer, area = connection->area] {
+  hypertune::detail::run_apart(*disk_, [this, link, connection, offer, area = connection->area] {
     std::optional<CheckpointInfo> sealed;
     std::string error;
     try {

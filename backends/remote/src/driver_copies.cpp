@@ -1,6 +1,8 @@
 // DriverCheckpoints: providing checkpoints to hosts, by the driver or by other hosts.
 #include "driver_checkpoints.hpp"
 
+#include <hypertune/serve/spawn.hpp>
+
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
@@ -105,7 +107,7 @@ void DriverCheckpoints::send_copy(const LinkPointer& link, const ConnectionPoint
     const auto source = source_of(link, connection, wanted);
     if (!source.peers.empty()) return connection->channel->send(source);
   }
-  asio::post(*disk_, [this, link, connection, wanted, by_content] {
+  hypertune::detail::run_apart(*disk_, [this, link, connection, wanted, by_content] {
     std::string error;
     bool corrupt = false;
     try {

@@ -5,6 +5,7 @@
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/record/host_faults.hpp>
 #include <hypertune/remote/detail/printed.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <sys/resource.h>
 
@@ -46,7 +47,7 @@ void RemoteExecutor::State::begin() {
   {
     const hypertune::detail::SignalBlock block;
     thread_ = std::thread([this] {
-      detail::run_handlers(io_, [this](const std::string& why) {
+      hypertune::detail::run_handlers(io_, [this](const std::string& why) {
         fail_run("the connections to hosts cannot go on: " + why, Errc::experiment);
       });
     });
@@ -146,7 +147,7 @@ void RemoteExecutor::State::step(const LinkPointer& link, const std::function<Ho
   if (actions.lost) fail_all(link, was_draining);
   if (actions.connect) {
     const std::uint64_t generation = ++link->generation;
-    detail::spawn(io_, connect(link, generation), [this, link, generation](const std::string& why) {
+    hypertune::detail::spawn(io_, connect(link, generation), [this, link, generation](const std::string& why) {
       if (link->generation == generation) give_up(link, why);
     });
   }
@@ -204,10 +205,10 @@ detail::asio::awaitable<void> RemoteExecutor::State::connect(LinkPointer link, s
       result->error = "no stream to it was opened";
     detail::asio::post(io_, [done] { done->raise(); });
   };
-  detail::asio::post(*dials_, job);
+  hypertune::detail::run_apart(*dials_, job);
   co_await done->wait();
   if (closing() || link->generation != generation || link->machine.state() != HostState::connecting) {
-    detail::asio::post(*ends_, [result] { result->stream.carrier.end(); });
+    hypertune::detail::run_apart(*ends_, [result] { result->stream.carrier.end(); });
     co_return;
   }
   if (result->error.empty())
@@ -225,7 +226,8 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
     connection->tunnel = std::make_shared<detail::Tunnel>(io_, connection->channel, true);
     connection->pace = checkpoints_.new_pace();
   } catch (...) {
-    detail::asio::post(*ends_, [carrier = std::move(connection->carrier)]() mutable { carrier.end(); });  // it blocks
+    hypertune::detail::run_apart(*ends_,
+                                 [carrier = std::move(connection->carrier)]() mutable { carrier.end(); });  // it blocks
     throw;
   }
   link->connection = connection;
@@ -257,9 +259,9 @@ void RemoteExecutor::State::open(const LinkPointer& link, AgentStream stream) {
                                  [this, link, weak, failed](const std::string& why) {
                                    const auto here = weak.lock();
                                    if (!here || here->over || closing()) return;
-                                   detail::spawn(io_, retire(link, here, why), failed);
+                                   hypertune::detail::spawn(io_, retire(link, here, why), failed);
                                  }});
-  detail::spawn(io_, read_errors(connection), failed);
+  hypertune::detail::spawn(io_, read_errors(connection), failed);
   step(link, [](HostStateMachine& m) {
     m.opened(detail::steady_now());
     return HostActions{};
@@ -327,7 +329,7 @@ void RemoteExecutor::State::close(const LinkPointer& link, double grace) {
   connection->tunnel->close();
   if (connection->greeted) link->account.seconds += detail::steady_now() - link->up_since;
   ++ending_;
-  detail::asio::post(*ends_, [this, carrier = std::move(connection->carrier), grace]() mutable {
+  hypertune::detail::run_apart(*ends_, [this, carrier = std::move(connection->carrier), grace]() mutable {
     carrier.end(grace);
     --ending_;
   });

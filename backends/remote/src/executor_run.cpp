@@ -138,8 +138,9 @@ void RemoteExecutor::State::shutdown() {
   pool_.on_change(nullptr);
   closing_.request_stop();
   stop_dialing_.request_stop();  // does not wait for hanging connection attempts
-  detail::asio::post(
-      io_, [this] { detail::spawn(io_, close_connections(), [this](const std::string&) { stop_thread(); }); });
+  detail::asio::post(io_, [this] {
+    hypertune::detail::spawn(io_, close_connections(), [this](const std::string&) { stop_thread(); });
+  });
   thread_.join();
   for (const auto& link : links_)
     if (link->connection) link->connection->stop.request_stop();

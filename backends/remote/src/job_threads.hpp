@@ -1,9 +1,12 @@
 // JobThreads: threads for jobs that block.
 #pragma once
 
+#include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/serve/failed_connections.hpp>
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <list>
 #include <memory>
@@ -26,7 +29,12 @@ class JobThreads {
     const auto over = std::make_shared<std::atomic<bool>>(false);
     try {
       threads_.push_back({over, std::thread([over, job = std::move(job)] {
-                            job();
+                            try {
+                              job();
+                            } catch (...) {  // it would end the process
+                              hypertune::detail::say("hypertune: a task in the background has failed: " +
+                                                     hypertune::detail::text_of_error(std::current_exception()));
+                            }
                             *over = true;
                           })});
     } catch (const std::system_error& e) { fail(Errc::io, "cannot start a thread: {}", e.what()); }

@@ -2,22 +2,21 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/serve/failed_connections.hpp>
 #include <hypertune/serve/open_connections.hpp>
+#include <hypertune/serve/request_reader.hpp>
+#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/message.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/write.hpp>
 
@@ -25,9 +24,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace hypertune::inline v0 {
@@ -39,17 +41,19 @@ struct HttpLimits {
   std::chrono::milliseconds idle{10 * 60 * 1'000};  ///< between requests
   std::chrono::milliseconds request{30'000};        ///< from the first byte of a request to its last
   std::chrono::milliseconds answer{30'000};         ///< until a client has received its answer
-  std::uint32_t head = 8 << 10;                     ///< bytes of a request's address and headers
+  std::uint32_t head = 8 << 10;                     ///< bytes of a request's address and headers; 48 KiB at most
   std::uint64_t body = 1 << 20;                     ///< bytes of a request's body; 0: it must have none
 };
 
 namespace detail {
 
-using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>;
 using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
-/// The coroutines run on the thread that runs `context()`. Destroying a loop destroys its unfinished coroutines, so a
-/// server declares whatever they use before its loop.
+/// The coroutines run on the thread that is in run(). Destroying a loop destroys its unfinished coroutines, so a server
+/// declares whatever they use before its loop.
+///
+/// An exception ends the connection whose it is, and is written to the standard error; the server goes on. It may come
+/// out of a connection's coroutine, or, where one was thrown in the middle of an operation of Asio, out of the context.
 class HttpLoop {
  public:
   using Connection = OpenConnections::Connection;
@@ -57,7 +61,7 @@ class HttpLoop {
 
   /// Listens. Throws an Error of kind `io` if it cannot; `where` is the text of `endpoint` in its message.
   HttpLoop(const boost::asio::ip::tcp::endpoint& endpoint, std::string_view where, const HttpLimits& limits)
-      : limits_(limits), acceptor_(context_), room_(context_) {
+      : limits_(limits), failed_(std::string(where)), acceptor_(context_), room_(context_) {
     try {
       acceptor_.open(endpoint.protocol());
       acceptor_.set_option(boost::asio::ip::tcp::acceptor::reuse_address(true));
@@ -77,11 +81,24 @@ class HttpLoop {
   std::uint16_t port() const { return port_; }
   const HttpLimits& limits() const { return limits_; }
 
-  /// Accepts connections, and starts `serve` for each.
-  void start(Serve serve) {
-    auto accepted = accept(std::move(serve));
-    boost::asio::co_spawn(context_, std::move(accepted), boost::asio::detached);
+  /// Sets what serves a connection: run() accepts them, and starts `serve` for each.
+  void start(Serve serve) { serve_ = std::move(serve); }
+
+  /// Serves until stop(). Throws nothing.
+  void run() {
+    for (;;) try {
+        if (!accepting_) keep_accepting();
+        context_.run();
+        return;  // it was stopped: while it accepts there is work
+      } catch (...) {
+        if (context_.stopped()) return;
+        failed_.note(std::current_exception());
+        // Memory for accepting may be lacking. An exception of a connection needs no pause.
+        if (!accepting_) std::this_thread::sleep_for(pause_);
+      }
   }
+  /// May be called from any thread, also before run().
+  void stop() { context_.stop(); }
 
   /// Serves the requests of a connection without encryption.
   template <class Server>
@@ -97,23 +114,32 @@ class HttpLoop {
   boost::asio::awaitable<void> serve(Stream& stream, Connection& connection, Server& server) {
     namespace http = boost::beast::http;
     auto& socket = boost::beast::get_lowest_layer(stream);
-    boost::beast::flat_buffer buffer;
+    RequestReader reader(limits_.head, limits_.body);
     boost::system::error_code error;
     auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
     for (bool more = true; more;) {
-      http::request_parser<http::string_body> parser;
-      parser.header_limit(limits_.head);
-      parser.body_limit(limits_.body);
-      if (buffer.size() == 0) {
+      reader.begin();
+      if (reader.empty()) {
         socket.expires_after(connection.proven ? limits_.idle : limits_.first);
-        const std::size_t read = co_await stream.async_read_some(buffer.prepare(4096), token);
+        const std::size_t read = co_await stream.async_read_some(reader.prepare(), token);
         if (error) co_return;
-        buffer.commit(read);
+        reader.commit(read);
       }
       socket.expires_after(limits_.request);
-      co_await http::async_read(stream, buffer, parser, token);
-      if (error && error.category() != http::make_error_code(http::error::bad_method).category()) co_return;
-      const HttpRequest& request = parser.get();
+      std::optional<boost::system::error_code> end = reader.parse();
+      while (!end) {
+        const std::size_t read = co_await stream.async_read_some(reader.prepare(), token);
+        if (error == boost::asio::error::eof) {
+          end = http::make_error_code(http::error::partial_message);
+        } else if (error) {
+          co_return;
+        } else {
+          reader.commit(read);
+          end = reader.parse();
+        }
+      }
+      error = *end;
+      const HttpRequest& request = reader.request();
       connection.busy = true;
       std::optional<HttpResponse> reply;
       if (error) {
@@ -138,15 +164,22 @@ class HttpLoop {
     // Closing a socket with unread bytes resets the connection, and the client may lose its answer.
     socket.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send, error);
     socket.expires_after(std::chrono::seconds(5));
+    std::string unread(65536, '\0');
     for (std::size_t left = std::size_t{64} << 20; !error && left > 0;) {
-      buffer.clear();
-      const std::size_t read = co_await socket.async_read_some(buffer.prepare(65536), token);
+      const std::size_t read = co_await socket.async_read_some(boost::asio::buffer(unread), token);
       left -= std::min(left, read);
     }
   }
 
  private:
-  boost::asio::awaitable<void> accept(Serve serve) {
+  void keep_accepting() {
+    spawn(context_, accept(std::make_unique<Exists>(accepting_)), [this](const std::string& why) {
+      failed_.note(why);
+      keep_accepting();  // if that fails too, run() does it
+    });
+  }
+
+  boost::asio::awaitable<void> accept([[maybe_unused]] std::unique_ptr<Exists> exists) {
     using boost::asio::ip::tcp;
     boost::system::error_code error;
     auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
@@ -156,21 +189,33 @@ class HttpLoop {
       if (open_.size() < static_cast<std::size_t>(limits_.connections)) {
         tcp::socket socket = co_await acceptor_.async_accept(token);
         if (error == boost::asio::error::operation_aborted) co_return;
-        if (!error) {
-          auto served = serve(boost::beast::tcp_stream(std::move(socket)));
-          boost::asio::co_spawn(context_, std::move(served), boost::asio::detached);
-          continue;
-        }
+        if (!error && begin(std::move(socket))) continue;
       }
-      // No room, or no descriptor: the next connection waits in the system's queue until another one ends.
+      // No room, no descriptor or no memory: the next connection waits in the system's queue until another one ends.
       open_.make_room();
-      room_.expires_after(std::chrono::milliseconds(100));
+      room_.expires_after(pause_);
       co_await room_.async_wait(token);
     }
   }
 
+  /// Starts to serve a connection. False if that failed; the connection is closed then.
+  bool begin(boost::asio::ip::tcp::socket socket) {
+    try {
+      spawn(context_, serve_(boost::beast::tcp_stream(std::move(socket))),
+            [this](const std::string& why) { failed_.note(why); });
+      return true;
+    } catch (...) {
+      failed_.note(std::current_exception());
+      return false;
+    }
+  }
+
+  static constexpr std::chrono::milliseconds pause_{100};
   HttpLimits limits_;
+  FailedConnections failed_;
   std::uint16_t port_ = 0;
+  Serve serve_;
+  bool accepting_ = false;
   OpenConnections open_{&room_};  // before the context, whose destructor ends the remaining connections
   boost::asio::io_context context_{1};
   boost::asio::ip::tcp::acceptor acceptor_;

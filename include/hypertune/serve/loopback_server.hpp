@@ -47,12 +47,12 @@ class LoopbackServer {
       if (!error) stop();
     });
     loop_.start([this](boost::beast::tcp_stream stream) { return loop_.serve_plain(std::move(stream), *this); });
-    loop_.context().run();
+    loop_.run();
     slow_lane_.join();
     if (error_) std::rethrow_exception(error_);
   }
   /// May be called from any thread.
-  void stop() { loop_.context().stop(); }
+  void stop() { loop_.stop(); }
 
  private:
   using Request = detail::HttpRequest;
