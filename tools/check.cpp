@@ -6,6 +6,7 @@
 #include "forecast.hpp"
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
+#include "shell_words.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
 #include "trackers.hpp"
@@ -262,6 +263,24 @@ void print_output(const Sweep& sweep) {
     print_row("", fmt::format("--resume would go on with {}", last.string()));
 }
 
+// What trials will run: the first one, and others with other arguments.
+void print_commands(const Sweep& sweep) {
+  constexpr std::size_t most = 3, most_length = 400;
+  std::vector<std::size_t> shapes;  // how many words each has
+  for (const auto& params : some_configurations(sweep, 16)) {
+    const auto words = arguments_of(sweep, params);
+    if (shapes.size() == most || std::find(shapes.begin(), shapes.end(), words.size()) != shapes.end()) continue;
+    shapes.push_back(words.size());
+    auto text = typed(words);
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    print_row(shapes.size() == 1 ? "command" : "  or",
+              detail::terminal::elide(detail::terminal::printable(text), most_length));
+  }
+  for (const auto& file : sweep.trial->files)
+    print_row("makes", fmt::format("DIRECTORY/{} from {}, where DIRECTORY is the trial's folder", file.path,
+                                   file.from.empty() ? "the text in this file" : file.from));
+}
+
 void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   const auto stop = root.find("stop");
   int steps = 0;
@@ -326,6 +345,7 @@ void print_sweep(const Sweep& sweep, const Node& root, const std::vector<FileMou
                             : algorithm_text(schedule, known_schedulers(), sweep.options.schedule.name()));
   Here here;
   if (sweep.trial) here = print_executor(sweep);
+  if (sweep.trial) print_commands(sweep);
   print_forecast(sweep, root, here.parallel);
   print_mounts(mounts);
   print_output(sweep);

@@ -1,5 +1,6 @@
 #include "check_warnings.hpp"
 
+#include "local_trials.hpp"
 #include "metric_names.hpp"
 
 #include <hypertune/detail/nearest.hpp>
@@ -47,11 +48,14 @@ bool reads_params(const TrialSpec& trial) {
 }
 
 void about_parameters(const Sweep& sweep, std::vector<std::string>& warnings) {
-  const auto& command = sweep.trial->command;
+  const auto named = names_used(sweep);
   const auto mentioned = [&](const std::string& name) {
-    return std::any_of(command.begin(), command.end(),
-                       [&](const auto& word) { return word.find("{" + name + "}") != std::string::npos; });
+    return std::find(named.begin(), named.end(), name) != named.end();
   };
+  for (const auto& file : sweep.trial->files)
+    if (!mentioned(file.path) && !mentioned("directory") && !reads_params(*sweep.trial))
+      warnings.push_back(
+          fmt::format("the command never mentions the file '{0}': write {{{0}}} where its path belongs", file.path));
   std::string absent;
   std::size_t count = 0;
   for (std::size_t d = 0; d < sweep.space.size(); ++d)
@@ -65,6 +69,14 @@ void about_parameters(const Sweep& sweep, std::vector<std::string>& warnings) {
   warnings.push_back(fmt::format(
       "the command never mentions {}: write {{{}}} where its value belongs, unless the program reads HYPERTUNE_PARAMS",
       absent, absent.substr(1, absent.find('\'', 1) - 1)));
+}
+
+void about_options(const Sweep& sweep, std::vector<std::string>& warnings) {
+  for (const auto& [name, option] : options_left_alone(sweep))
+    warnings.push_back(
+        fmt::format("where '{1}' is not active, an empty text follows {0}: write [{0}, \"{{{1}}}\"], a list within the "
+                    "command, and both are left out",
+                    option, name));
 }
 
 // A local file that the command names does not exist on other machines unless it is copied there.
@@ -121,6 +133,7 @@ std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int co
   const Options& options = sweep.options;
   if (sweep.trial) {
     if (!about_script(sweep, warnings)) about_parameters(sweep, warnings);
+    about_options(sweep, warnings);
     about_files(sweep, warnings);
   }
   for (const auto& [metric, mode] : objectives_of(options))

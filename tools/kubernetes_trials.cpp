@@ -22,7 +22,7 @@ AnyExecutor kubernetes_executor_of(const Sweep& sweep, const std::string& file, 
   if (const auto& program = sweep.trial->command.front();
       program.find('{') == std::string::npos && !sweep.trial->environment.contains("PATH"))
     setup.needs.push_back(program);
-  setup.remote.program = sweep_description(file, set);
+  setup.remote.program = sweep_description(sweep, file, set);
   return KubernetesExecutor(std::move(setup));
 }
 #else

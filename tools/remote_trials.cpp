@@ -107,15 +107,19 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
   setup.remote.notice_url = text.notice_url;
   setup.remote.transfer = text.transfer;
   if (auto& shared = setup.remote.transfer.shared) shared->folder = found(shared->folder, sweep);
-  setup.remote.program = sweep_description(file, set);
+  setup.remote.program = sweep_description(sweep, file, set);
   return setup;
 }
 
-std::string sweep_description(const std::string& file, const std::vector<std::string>& set) {
+std::string sweep_description(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
   boost::json::object description;
   description["file"] = file;
   description["text"] = detail::read_file(file).value_or("");
   description["set"] = boost::json::value_from(set);
+  boost::json::object templates;
+  for (const auto& each : sweep.trial->files)
+    if (!each.text) templates[each.path] = template_text(sweep, each);
+  description["templates"] = std::move(templates);
   return boost::json::serialize(description);
 }
 
@@ -127,7 +131,9 @@ AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, cons
 
 std::shared_ptr<const Program> program_from_description(const std::string& description) {
   boost::system::error_code error;
-  const auto value = boost::json::parse(description, error);
+  boost::json::parse_options bytes;  // a template may have bytes that are no UTF-8
+  bytes.allow_invalid_utf8 = true;
+  const auto value = boost::json::parse(description, error, {}, bytes);
   if (error || !value.is_object()) fail(Errc::protocol, "the driver's description of the sweep cannot be read");
   const auto text_of = [](const boost::json::value* each) {
     return each != nullptr && each->is_string() ? std::string(each->as_string()) : std::string();
@@ -139,6 +145,9 @@ std::shared_ptr<const Program> program_from_description(const std::string& descr
   root = with_override(root, "executor=local");  // how trials get here is the driver's business
   Sweep sweep = sweep_from_yaml(root, false);
   sweep.executor.workers = "processes";
+  if (const auto* templates = object.if_contains("templates"); templates != nullptr && templates->is_object())
+    for (auto& each : sweep.trial->files)
+      if (const auto* text = templates->as_object().if_contains(each.path)) each.text = text_of(text);
   try {
     return program_of(sweep);
   } catch (const Error& problem) {

@@ -25,8 +25,8 @@ std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> moun
 /// How trials get to hosts, without the list of hosts. `file` and `set` as below.
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
-/// A description from which agents make the sweep's program: the text of `file`, and `set`.
-std::string sweep_description(const std::string& file, const std::vector<std::string>& set);
+/// A description from which agents make the sweep's program: the text of `file`, `set`, and the texts of templates.
+std::string sweep_description(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
 /// `file` and `set`: where the sweep was read from; the agents read it again.
 AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);

@@ -25,7 +25,7 @@ AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const
   SlurmSetup setup;
   setup.options = *sweep.executor.slurm;
   if (auto& shared = setup.options.transfer.shared) shared->folder = found_from(sweep, shared->folder);
-  setup.remote.program = sweep_description(file, set);
+  setup.remote.program = sweep_description(sweep, file, set);
   return SlurmExecutor(std::move(setup));
 }
 

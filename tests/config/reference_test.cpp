@@ -86,6 +86,7 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
   const std::vector<Probe> probes{
       {reference, "sweep", "", ""},
       {reference, "trial", "trial", ""},
+      {reference, "trial.files.<path>", "trial.files.a", "trial: {command: [a], files: {a: {from: b}}}\n"},
       {reference, "resources", "resources", "resources: {cpus: 1}\n"},
       {reference, "workers", "workers", "workers: {min: 2}\n"},
       {reference, "group", "group", "group: {}\n"},
@@ -149,6 +150,7 @@ TEST_CASE("the reference of sweeps: what each key means is what the reader's tab
                                                              {"resources", hd::resources_keys()},
                                                              {"workers", hd::workers_keys()},
                                                              {"group", hd::group_keys()},
+                                                             {"trial.files.<path>", hd::trial_file_keys()},
                                                              {"checkpoint", hd::checkpoint_keys()},
                                                              {"failures", hd::failures_keys()},
                                                              {"failures.log[]", hd::log_rule_keys()},

@@ -197,3 +197,40 @@ TEST_CASE("stop: a metric that has the name of another condition has a map") {
   CHECK(refused("stop: {time: 10s}\n") == "");
   CHECK(refused("stop: {time: {at_most: 10}}\n") == "");
 }
+
+TEST_CASE("trial: lists within the command, and files from templates") {
+  const auto sweep_of = [](const std::string& trial) {
+    return sweep_from_yaml(
+        load_yaml_text("space: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\nsamples: 3\n" + trial, "s.yaml"),
+        false);
+  };
+  const auto sweep = sweep_of(
+      "trial:\n  command: [a, [--x, \"{x}\"], b,\n    [-y]]\n"
+      "  files: {in.nml: t.in, c/d.json: {text: '<x>', placeholders: <name>}}\n");
+  const auto& trial = *sweep.trial;
+  CHECK(trial.command == std::vector<std::string>{"a", "--x", "{x}", "b", "-y"});
+  CHECK(trial.command_groups == std::vector<std::pair<std::size_t, std::size_t>>{{1, 3}, {4, 5}});
+  REQUIRE(trial.command_places.size() == 5);
+  CHECK(trial.command_places[4] == "s.yaml:7");
+  REQUIRE(trial.files.size() == 2);
+  CHECK(trial.files[0].from == "t.in");
+  CHECK(trial.files[0].open == "@");
+  CHECK(trial.files[1].text == "<x>");
+  CHECK(trial.files[1].open == "<");
+  CHECK(trial.files[1].close == ">");
+  const auto refused = [&](const std::string& text) {
+    try {
+      sweep_of("trial: " + text + "\n");
+      return std::string("no error");
+    } catch (const Error& e) { return std::string(e.what()); }
+  };
+  CHECK(refused("{command: [[a], b]}").find("the program cannot vanish") != std::string::npos);
+  CHECK(refused("{command: [a, []]}").find("is an empty list") != std::string::npos);
+  CHECK(refused("{command: [a, [b, [c]]]}").find("must be a text, not a list") != std::string::npos);
+  CHECK(refused("{command: [a, {x}]}").find("put the word in quotes") != std::string::npos);
+  for (const char* path : {"../a", "/a", "log", "saved/a", "a/../b"})
+    CHECK(refused("{command: [a], files: {" + std::string(path) + ": t}}").starts_with("s.yaml:5: 'trial.files."));
+  CHECK(refused("{command: [a], files: {b: {}}}").find("needs one of 'from'") != std::string::npos);
+  CHECK(refused("{command: [a], files: {b: {text: a, placeholders: '@'}}}").find("with marks on both sides") !=
+        std::string::npos);
+}

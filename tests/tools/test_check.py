@@ -153,6 +153,34 @@ class Check(Case):
         out, _ = self.check(GOOD.replace("log_uniform: [1.0e-4, 1.0e-1]", "choice: [0.1, 0.2]").replace("log_int: [16, 512]", "integer: [1, 3]"))
         self.assertIn("the space has 6 configurations", out)
 
+    def test_the_commands_that_would_run(self):
+        command = 'command: [python3, train.py, "--lr={lr}", [--hidden, "{hidden}"], "{fast?--fast}"]'
+        space = ("  fast: {boolean: [false, true]}\n  opt: {choice: [sgd, adam]}\n"
+                 "  momentum: {uniform: [0, 1], when: {opt: sgd}}\n")
+        text = GOOD.replace("command: [python3, train.py]", command).replace("space:\n", "space:\n" + space)
+        self.assertNotEqual(text.count("momentum"), 0)
+        plain = lambda out: " ".join(out.split())
+        out = plain(self.check(text)[0])
+        self.assertRegex(out, r"command python3 train.py --lr=0\.\d+ --hidden \d+")
+        self.assertRegex(out, r"python3 train.py --lr=0\.\d+ --hidden \d+ --fast")
+        self.assertIn("the command never mentions 'opt', 'momentum'", out)
+        out = plain(self.check(text.replace('"{fast?--fast}"', '--momentum, "{momentum}"'))[0])
+        self.assertIn("where 'momentum' is not active, an empty text follows --momentum: write [--momentum, \"{momentum}\"]", out)
+        _, err = self.check(text.replace("{fast?--fast}", "{opt?--fast}"), code=2)
+        self.assertRegex(err, r"sweep.yaml:\d+: the command's argument: \{opt\?--fast\} needs true, false or a number")
+
+        (self.folder / "t.in").write_text("lr = @lr@\nhidden = @hiden@\n")
+        files = text.replace("trial:\n", "trial:\n  files: {in.nml: t.in}\n")
+        _, err = self.check(files, code=2)
+        self.assertRegex(err, r"sweep.yaml:\d+: t.in:2: @hiden@ names 'hiden', which is no parameter of the space: did you mean 'hidden'")
+        (self.folder / "t.in").write_text("lr = @lr@\nopt = @opt@\nmomentum = @momentum@\n")
+        out = plain(self.check(files.replace('"{fast?--fast}"', '"{fast?--fast}", "{in.nml}"'))[0])
+        self.assertIn("DIRECTORY/in.nml", out)
+        self.assertIn("makes DIRECTORY/in.nml from t.in", out)
+        self.assertNotIn("warning", out)  # the template mentions the others
+        _, err = self.check(files.replace("t.in", "nothing.in"), code=2)
+        self.assertRegex(err, r"sweep.yaml:\d+: 'trial.files.in.nml': there is no file 'nothing.in'")
+
     def test_a_study_and_a_cluster(self):
         out, _ = self.run_command("check", self.write("space: {lr: {uniform: [0, 1]}}\nmetric: loss\nmode: min\n", "study.yaml"))
         self.assertIn("a study", out)

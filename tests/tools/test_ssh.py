@@ -169,6 +169,18 @@ class Hosts(Case):
         self.assertIn("SLURM_JOB_NODELIST", refused("runs/e", "executor.hosts=slurm"))
         self.assertFalse((self.folder / "runs/a").exists())
 
+    def test_templates_reach_hosts_with_the_sweep(self):
+        self.up(1)
+        (self.folder / "t.in").write_bytes(b"rate = @rate:.3f@  ! d\xe9j\xe0\nname = 'x'\n")
+        self.sweep("[host1]", samples=1)
+        text = (self.folder / "sweep.yaml").read_text()
+        self.write(text.replace('command: [python3, train.py, "{rate}"]',
+                                """command: [sh, -c, 'cat "$0"; echo "{{\\"loss\\": 1}}"', "{in/run.nml}"]\n  files: {in/run.nml: t.in}"""))
+        self.run_command("run", "sweep.yaml", "--plain")
+        self.assertEqual([trial["state"] for trial in self.results("runs/away")], ["completed"])
+        log = (self.folder / "runs/away/trials/0/log").read_bytes()
+        self.assertRegex(log, rb"rate = 0\.\d{3}  ! d\xe9j\xe0\nname = 'x'\n")
+
     def test_hosts_from_the_environment(self):
         self.up(2)
         self.sweep(samples=4, pause=0.05)

@@ -14,6 +14,7 @@ namespace detail {
 Keys sweep_keys(bool study);
 
 const Keys& trial_keys();
+const Keys& trial_file_keys();
 Keys resources_keys();
 const Keys& workers_keys();
 const Keys& group_keys();

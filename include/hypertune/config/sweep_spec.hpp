@@ -8,11 +8,13 @@
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -25,9 +27,21 @@ struct LogRuleSpec {
   std::string where = {};  ///< file:line, for error messages
 };
 
+/// A file of each trial, made from a template (trial.files).
+struct TrialFileSpec {
+  std::string path;                      ///< below the trial's folder
+  std::string from;                      ///< the template's file; empty: `text` is given in the sweep
+  std::optional<std::string> text = {};  ///< the template; read from `from` before trials begin
+  std::string open = "@", close = "@";   ///< the marks round a placeholder
+  std::string where = {};                ///< file:line, for error messages
+};
+
 /// trial: how to run a trial.
 struct TrialSpec {
-  std::vector<std::string> command;            ///< with placeholders {name}
+  std::vector<std::string> command;  ///< with placeholders {name}
+  /// Of words of the command that are there together or not at all: the first index, and the one after the last.
+  std::vector<std::pair<std::size_t, std::size_t>> command_groups;
+  std::vector<TrialFileSpec> files;
   std::map<std::string, std::string> metrics;  ///< regular expressions over the output, by metric; empty: JSON lines
   std::map<std::string, std::string> environment;
   double grace = 10;  ///< seconds from SIGTERM to SIGKILL

@@ -6,3 +6,4 @@
 #include <hypertune/trial/impl/failure.hpp>
 #include <hypertune/trial/impl/metric_name.hpp>
 #include <hypertune/trial/impl/report.hpp>
+#include <hypertune/trial/impl/trial_file.hpp>

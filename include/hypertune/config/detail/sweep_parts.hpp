@@ -17,6 +17,7 @@
 #include <hypertune/record/tensorboard_logger.hpp>
 #include <hypertune/trial/group_address.hpp>
 #include <hypertune/trial/metric_name.hpp>
+#include <hypertune/trial/trial_file.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <algorithm>
@@ -188,17 +189,69 @@ inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
   return rules;
 }
 
+/// trial.files: {in.lammps: template.in, run.json: {text: "{}", placeholders: <<name>>}}
+inline std::vector<TrialFileSpec> trial_files_from_yaml(const Node& node) {
+  std::vector<TrialFileSpec> files;
+  for (const auto& [path, value] : node.entries()) {
+    TrialFileSpec file;
+    file.path = path;
+    file.where = value.where();
+    if (const auto why = refused_trial_file(path); !why.empty()) value.fail("'{}': {}", value.path(), why);
+    if (value.is_map()) {
+      check_values(value, trial_file_keys());
+      if (value.has("from") == value.has("text"))
+        value.fail("'{}' needs one of 'from' (the template's file) and 'text' (the template itself)", value.path());
+      if (value.has("text")) file.text = value["text"].as<std::string>();
+      if (value.has("from")) file.from = value["from"].as<std::string>();
+      if (const auto marks = value.find("placeholders")) {
+        const auto text = marks->as<std::string>();
+        const auto name = text.find("name");
+        if (name == std::string::npos || name == 0 || name + 4 == text.size())
+          marks->fail("'{}' must show how a placeholder called 'name' is written, with marks on both sides: <<name>>",
+                      marks->path());
+        file.open = text.substr(0, name);
+        file.close = text.substr(name + 4);
+      }
+    } else {
+      file.from = value.as<std::string>();
+    }
+    if (!file.text && file.from.empty()) value.fail("'{}' is empty: it must name the template", value.path());
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+/// trial.command: words, and lists of words that are there together or not at all.
+inline void command_from_yaml(const Node& node, TrialSpec& trial) {
+  if (!node.is_list()) {
+    trial.command = node.texts();
+    return;
+  }
+  for (const auto& word : node.items()) {
+    if (word.is_map()) word.fail("'{}' is a map: put the word in quotes, as in \"{{lr}}\"", word.path());
+    const std::size_t first = trial.command.size();
+    for (const auto& each : word.is_list() ? word.items() : std::vector<Node>{word}) {
+      trial.command.push_back(each.as<std::string>());
+      trial.command_places.push_back(each.where());
+    }
+    if (!word.is_list()) continue;
+    if (first == 0 || trial.command.size() == first)
+      word.fail(first == 0 ? "'{}': the program cannot vanish: write it as a word, not as a list"
+                           : "'{}' is an empty list: leave it out",
+                word.path());
+    trial.command_groups.emplace_back(first, trial.command.size());
+  }
+}
+
 inline TrialSpec trial_from_yaml(const Node& node) {
   check_values(node, trial_keys());
   TrialSpec trial;
   if (node.has("command") == node.has("binary"))
     node.fail("'trial' needs one of 'command' (a list of words) and 'binary' (a path)");
   if (node.has("command")) {
-    trial.command = node["command"].texts();
+    command_from_yaml(node["command"], trial);
     if (trial.command.empty() || trial.command.front().empty())
       node["command"].fail("'trial.command' is empty: it must name a program");
-    if (node["command"].is_list())
-      for (const auto& word : node["command"].items()) trial.command_places.push_back(word.where());
   } else {
     trial.command = {node["binary"].as<std::string>()};
   }
@@ -208,6 +261,7 @@ inline TrialSpec trial_from_yaml(const Node& node) {
       trial.metrics[name] = pattern.as<std::string>();
       trial.metric_places[name] = pattern.where();
     }
+  if (const auto files = node.find("files")) trial.files = trial_files_from_yaml(*files);
   if (const auto environment = node.find("environment"))
     for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
   if (const auto grace = node.find("grace")) trial.grace = grace->duration();

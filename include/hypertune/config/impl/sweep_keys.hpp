@@ -18,12 +18,26 @@ namespace detail {
 
 HYPERTUNE_YAML_INLINE Shape mode_shape() { return shape::word({"min", "max"}, {"minimize", "maximize"}); }
 
+HYPERTUNE_YAML_INLINE const Keys& trial_file_keys() {
+  static const Keys keys{
+      key("from", shape::text(), "the template: a file of this machine. Hosts get its text with the sweep"),
+      key("text", shape::text(), "the template itself"),
+      key("placeholders", shape::text(), "how a placeholder is written, for one called `name`: `<<name>>`, `${name}`",
+          "@name@")};
+  return keys;
+}
+
 HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
   static const Keys keys{
-      key("command", shape::texts(), "the program and its arguments, with placeholders"),
+      key("command", shape::either({shape::text(), shape::list(shape::texts())}),
+          "the program and its arguments, with placeholders. A list within it is of words that are there together or "
+          "not "
+          "at all"),
       key("binary", shape::text(), "a program without arguments: it reads `HYPERTUNE_PARAMS`"),
       key("metrics", shape::entries(shape::text()),
           "by name, a regular expression with one group, for trainers that print no JSON"),
+      key("files", shape::entries(shape::either({shape::text(), shape::map(trial_file_keys())})),
+          "files in the trial's folder that are made from templates with its parameters: `{in.lammps: template.in}`"),
       key("environment", shape::entries(shape::scalar()), "added to the environment of the trainer"),
       key("grace", shape::duration(), "time from SIGTERM to SIGKILL when a trial is stopped", "10s")};
   return keys;

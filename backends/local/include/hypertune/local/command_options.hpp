@@ -1,6 +1,7 @@
 // The options of an external command and of the interpretation of its output.
 #pragma once
 
+#include <hypertune/local/command_line.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <map>
@@ -16,8 +17,20 @@ struct LogRule {
   bool no_retry = false;
 };
 
+/// A file in the trial's folder that is made from a template before the command starts. In the command, {path} stands
+/// for where it is.
+struct CommandFile {
+  std::string path;  ///< below the trial's folder
+  std::string
+      text;  ///< the template: see PlaceholderText. A line that names a parameter that is not active is left out
+  PlaceholderStyle style = {.open = "@", .close = "@", .strict = false};
+  std::string source = {};  ///< what the template is called in messages; empty: `path`
+};
+
 struct CommandOptions {
   std::vector<std::string> command = {};  ///< the program and its arguments, with {names}: see CommandLine
+  CommandLine::Groups groups = {};        ///< arguments that are there together or not at all: see CommandLine
+  std::vector<CommandFile> files = {};
   std::map<std::string, std::string> metrics =
       {};  ///< by name: a regular expression with a group, for lines without JSON
   std::map<std::string, std::string> environment = {};  ///< added to this program's environment

@@ -35,6 +35,7 @@ namespace hypertune::inline v0::local::detail {
 /// A command with its compiled expressions.
 struct CommandPlan {
   CommandLine line;
+  std::vector<std::pair<std::string, PlaceholderText>> files;  // by their paths below the trial's folder
   std::vector<std::pair<std::string, std::regex>> metrics;
   struct Rule {
     std::regex match;
@@ -92,6 +93,8 @@ class CommandRun final : public TrialRun {
   bool of_several() const { return gang_ && gang_->place.size() > 1; }
 
   void begin();
+  // The command with the values of this attempt. Makes the files that it names.
+  std::vector<std::string> arguments(const std::string& restore) const;
 
   // Joins the group. Returns once all ranks are there, so that each command finds the others.
   void join();

@@ -7,7 +7,9 @@
 #include <hypertune/local/command_run.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/trial/metric_name.hpp>
+#include <hypertune/trial/trial_file.hpp>
 
+#include <algorithm>
 #include <regex>
 #include <utility>
 
@@ -37,7 +39,22 @@ inline std::vector<std::string> names_of(const SearchSpace& space) {
 }
 
 inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOptions options) {
-  CommandPlan plan{CommandLine(options.command, names), {}, {}, std::move(options), {}};
+  auto known = names;
+  for (const auto& file : options.files) {
+    if (const auto why = hypertune::detail::refused_trial_file(file.path); !why.empty())
+      fail(Errc::usage, "the file '{}' of the trial: {}", file.path, why);
+    if (std::find(known.begin(), known.end(), file.path) != known.end())
+      fail(Errc::usage,
+           "'{}' is the name of a parameter, or of another file of the trial: take another name for the file",
+           file.path);
+    known.push_back(file.path);
+  }
+  CommandLine line(options.command, known, options.groups);
+  CommandPlan plan{std::move(line), {}, {}, {}, std::move(options), {}};
+  known = with_own_names(known);
+  for (const auto& file : plan.options.files)
+    plan.files.emplace_back(
+        file.path, PlaceholderText(file.text, known, file.source.empty() ? file.path : file.source, file.style));
   if (plan.options.bind_to_slot) plan.gpus = usable_gpus();
   const auto require_free = [](const std::string& name) {
     if (const auto why = hypertune::detail::reserved_in_report_lines(name); !why.empty()) fail(Errc::usage, "{}", why);

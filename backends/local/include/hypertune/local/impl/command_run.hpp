@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/remove_tree.hpp>
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/local/command_run.hpp>
@@ -114,17 +115,32 @@ HYPERTUNE_INLINE void CommandRun::begin() {
     folder_ = saved / std::to_string(context_->attempt());
     std::filesystem::create_directories(folder_);
   }
-  CommandLine::Values values;
-  for (const auto& [name, value] : context_->params()) values[name] = to_string(value);
   const std::string restore =
       context_->restore() ? std::filesystem::absolute(context_->restore()->directory()).string() : "";
+  child_ = std::make_unique<ChildProcess>(arguments(restore), environment(restore));
+}
+
+HYPERTUNE_INLINE std::vector<std::string> CommandRun::arguments(const std::string& restore) const {
+  CommandLine::Values values;
+  for (const auto& [name, value] : context_->params()) values[name] = value;
+  const auto directory = std::filesystem::absolute(context_->directory());
   const std::pair<const char*, std::string> words[] = {{"trial", std::to_string(context_->trial())},
                                                        {"step", std::to_string(steps_)},
-                                                       {"directory", std::filesystem::absolute(context_->directory())},
+                                                       {"directory", directory},
                                                        {"checkpoint", folder_.string()},
                                                        {"restore", restore}};
   for (const auto& [name, value] : words) values.emplace(name, value);  // a parameter of that name takes precedence
-  child_ = std::make_unique<ChildProcess>(plan_.line(values), environment(restore));
+  for (const auto& [path, text] : plan_.files) values.emplace(path, (directory / path).string());
+  try {
+    for (const auto& [path, text] : plan_.files) {
+      std::filesystem::create_directories((directory / path).parent_path());
+      hypertune::detail::replace_file(directory / path, text.without_inactive_lines(values));
+    }
+    return plan_.line(values);
+  } catch (const Error& e) {
+    if (e.code() != Errc::usage) throw;
+    throw TrialFailure(Cause{.text = e.what(), .retry = false});  // a value that does not fit fails the same way again
+  }
 }
 
 HYPERTUNE_INLINE void CommandRun::join() {
