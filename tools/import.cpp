@@ -21,6 +21,9 @@ int import_from(const ImportArguments& arguments) {
   if (imported.damaged > 0)
     fmt::print("; {} that cannot be read {} left out ({})", imported.damaged, imported.damaged == 1 ? "is" : "are",
                detail::terminal::printable(imported.damage));
+  if (imported.earlier > 0)
+    fmt::print("; {} of an earlier run in this folder {} left out", imported.earlier,
+               imported.earlier == 1 ? "is" : "are");
   fmt::print("\nto search on from them: --set search.warm_start=[{}]\n", folder);
   return exit_done;
 }

@@ -2,6 +2,7 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/record/json_text.hpp>
+#include <hypertune/space/detail/grammar.hpp>
 
 #include <boost/json.hpp>
 
@@ -9,6 +10,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <system_error>
 
 namespace hypertune::inline v0::detail::import {
@@ -66,6 +68,19 @@ std::string json_word(const Value& value) {
   return out;
 }
 
+// As Python compares them: True is 1, 1 is 1.0. NaN is the same choice as NaN.
+bool same_choice(const Value& a, const Value& b) {
+  const auto* text = std::get_if<std::string>(&a);
+  if (const auto* other = std::get_if<std::string>(&b); text != nullptr || other != nullptr)
+    return text != nullptr && other != nullptr && *text == *other;
+  const auto real = [](const Value& value) {
+    if (const auto* flag = std::get_if<bool>(&value)) return *flag ? 1.0 : 0.0;
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
+    return std::get<double>(value);
+  };
+  return a == b || real(a) == real(b) || (std::isnan(real(a)) && std::isnan(real(b)));
+}
+
 }  // namespace
 
 boost::json::value parse_json(std::string_view text, const std::string& where) {
@@ -97,6 +112,7 @@ std::optional<double> number(const boost::json::value& value) {
 Value plain_value(const boost::json::value& value) {
   if (value.is_bool()) return value.get_bool();
   if (value.is_int64()) return value.get_int64();
+  if (value.is_uint64()) return std::to_string(value.get_uint64());  // a double would change its last digits
   if (const auto real = number(value)) return *real;
   if (value.is_string()) return std::string(value.get_string());
   return value.is_null() ? std::string("None") : without_marks(boost::json::serialize(value));
@@ -116,25 +132,26 @@ Distribution::Distribution(std::string_view json, const std::string& where) {
   if (name == nullptr || !name->is_string()) fail(Errc::input, "{}: a distribution without a name", where);
   const std::string kind(name->get_string());
   if (const auto* choices = at("/attributes/choices"); choices != nullptr && choices->is_array()) {
-    text_ = "{choice: [";
-    for (const auto& choice : choices->get_array()) {
-      choices_.push_back(plain_value(choice));
-      (text_ += choices_.size() > 1 ? ", " : "") += json_word(choices_.back());
-    }
-    text_ += "]}";
+    for (const auto& choice : choices->get_array()) choices_.push_back(plain_value(choice));
+    text_ = detail::format("{{choice: {}}}", list_text(choices_));
     return;
   }
   const auto low = real("/attributes/low"), high = real("/attributes/high");
   if (!low || !high) fail(Errc::input, "{}: a distribution '{}' without bounds", where, kind);
   whole_ = kind.starts_with("Int");
   const auto* flag = at("/attributes/log");
-  const bool log = kind.find("Log") != std::string::npos || (flag != nullptr && flag->is_bool() && flag->get_bool());
-  const char* word = whole_ ? log ? "log_int" : "int" : log ? "log_uniform" : "uniform";
+  log_ = kind.find("Log") != std::string::npos || (flag != nullptr && flag->is_bool() && flag->get_bool());
+  const char* word = whole_ ? log_ ? "log_int" : "int" : log_ ? "log_uniform" : "uniform";
   text_ = detail::format("{{{}: [{}, {}]", word, json_word(value_of(*low)), json_word(value_of(*high)));
   auto step = real("/attributes/step");
   if (!step) step = real("/attributes/q");
   if (step && !(whole_ && *step == 1)) text_ += detail::format(", quantum: {}", json_word(value_of(*step)));
   text_ += '}';
+}
+
+bool Distribution::compatible(const Distribution& other) const {
+  return whole_ == other.whole_ && log_ == other.log_ &&
+         std::ranges::equal(choices_, other.choices_, [](const Value& a, const Value& b) { return same_choice(a, b); });
 }
 
 Value Distribution::value_of(double stored) const {

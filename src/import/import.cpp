@@ -5,12 +5,13 @@
 #include <hypertune/record/import.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_schema.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/space/detail/grammar.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 namespace hypertune::inline v0 {
@@ -56,19 +57,19 @@ void settle_times(ForeignStudy& study) {
     }
     trial.ended = std::max(*trial.ended, last);
   }
-  hypertune::detail::stable_sort(study.trials.begin(), study.trials.end(),
-                                 [](const ForeignTrial& a, const ForeignTrial& b) { return *a.started < *b.started; });
+  if (!study.numbered)
+    hypertune::detail::stable_sort(
+        study.trials.begin(), study.trials.end(),
+        [](const ForeignTrial& a, const ForeignTrial& b) { return *a.started < *b.started; });
+  // One that began later than the next ones had waited since its creation.
+  Seconds next = std::numeric_limits<Seconds>::infinity();
+  for (auto trial = study.trials.rbegin(); trial != study.trials.rend(); ++trial)
+    trial->created = next = std::min(next, *trial->started);
 }
 
 std::string space_text(const ForeignStudy& study) {
   std::string text;
-  for (const auto& [name, domain] : study.space) {
-    const bool plain =
-        !name.empty() &&
-        name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos;
-    plain ? static_cast<void>(text += name) : append_json(text, name);
-    text += ": " + domain + "\n";
-  }
+  for (const auto& [name, domain] : study.space) text += hypertune::detail::scalar_text(name) + ": " + domain + "\n";
   return text;
 }
 
@@ -79,15 +80,22 @@ struct Event {
 
 void add_trial(std::vector<Event>& events, TrialId id, ForeignTrial& trial, const char* name_attribute) {
   const Seconds start = *trial.started, end = *trial.ended;
-  events.push_back({start, record::TrialCreated{id, {}, std::move(trial.params), false}});
+  events.push_back({trial.created, record::TrialCreated{id, {}, std::move(trial.params), false}});
   trial.attributes.set(name_attribute, std::move(trial.name));
-  events.push_back({start, record::AttributesSet{id, std::move(trial.attributes)}});
-  events.push_back({start, record::TrialStarted{id, 0, 0, "", {}, {}}});
+  events.push_back({trial.created, record::AttributesSet{id, std::move(trial.attributes)}});
+  Attempt attempt = 0;
+  for (auto& cause : trial.retried) {  // whose reports the later attempts have replaced
+    events.push_back({start, record::TrialStarted{id, attempt, 0, "", {}, {}}});
+    events.push_back(
+        {start, record::AttemptFailed{id, attempt, Cause{FailureSource::user, std::move(cause), false}, true}});
+    ++attempt;
+  }
+  events.push_back({start, record::TrialStarted{id, attempt, 0, "", {}, {}}});
   for (auto& report : trial.reports)
-    events.push_back({*report.time, record::TrialReported{id, 0, report.step, std::move(report.metrics)}});
+    events.push_back({*report.time, record::TrialReported{id, attempt, report.step, std::move(report.metrics)}});
   std::optional<Cause> cause;
   if (*trial.state != TrialState::completed) cause = Cause{FailureSource::user, trial.cause, false};
-  if (*trial.state == TrialState::failed) events.push_back({end, record::AttemptFailed{id, 0, *cause, false}});
+  if (*trial.state == TrialState::failed) events.push_back({end, record::AttemptFailed{id, attempt, *cause, false}});
   events.push_back({end, record::TrialEnded{id, *trial.state, std::move(cause)}});
 }
 
@@ -109,9 +117,10 @@ Imported import_experiment(const std::filesystem::path& source, const std::files
   out.trials = study.trials.size();
   out.damaged = study.damaged;
   out.damage = study.damage;
+  out.earlier = study.earlier;
   if (study.trials.empty()) fail(Errc::input, "'{}' has no trial that has ended", source.string());
   in::settle_times(study);
-  const Seconds begin = *study.trials.front().started;
+  const Seconds begin = study.trials.front().created;
   std::vector<in::Event> events;
   for (std::size_t i = 0; i < study.trials.size(); ++i)
     in::add_trial(events, static_cast<TrialId>(i), study.trials[i], study.name_attribute);
@@ -119,8 +128,9 @@ Imported import_experiment(const std::filesystem::path& source, const std::files
                                  [](const in::Event& a, const in::Event& b) { return a.time < b.time; });
   const Seconds end = events.back().time;
   Journal journal = Journal::open(directory);
-  journal.append(begin, record::ExperimentStarted{study.name, study.objectives, in::space_text(study), study.searcher,
-                                                  "", "", static_cast<std::int64_t>(out.trials), 0, false});
+  journal.append(begin,
+                 record::ExperimentStarted{study.name, study.objectives, in::space_text(study), study.searcher, "", "",
+                                           static_cast<std::int64_t>(out.trials), 0, false, study.constraints});
   study.attributes.set("imported_from", source.string());
   journal.append(begin, record::AttributesSet{-1, std::move(study.attributes)});
   for (auto& event : events) journal.append(event.time, std::move(event.what));

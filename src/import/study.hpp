@@ -23,10 +23,12 @@ struct ForeignReport {
 };
 
 struct ForeignTrial {
-  std::string name;  // its name in the other program
+  std::string name;                  // its name in the other program
+  std::vector<std::string> retried;  // the causes of failures after which it was tried again
   Params params;
   std::optional<TrialState> state;  // none: the trial had not ended
   std::optional<Seconds> started, ended;
+  Seconds created = 0;  // set with the times that are not known
   std::vector<ForeignReport> reports;
   Attributes attributes;
   std::string cause;
@@ -36,10 +38,13 @@ struct ForeignStudy {
   std::string what, name, searcher;
   const char* name_attribute;
   std::vector<Objective> objectives;
+  std::vector<MetricBound> constraints;
   std::map<std::string, std::string> space;  // by parameter, in the format of SearchSpace::describe()
   std::vector<ForeignTrial> trials;
+  bool numbered = false;    // the trials are in the order of their numbers
   std::size_t damaged = 0;  // trials that could not be read
   std::string damage;       // the error of the first of these
+  std::size_t earlier = 0;  // folders of trials that the other program no longer counts
   Attributes attributes;
 };
 
@@ -58,11 +63,13 @@ class Distribution {
   Distribution(std::string_view json, const std::string& where);
   Value value(double stored) const;
   std::string describe() const { return text_; }
+  /// Whether Optuna allows both for one parameter of a study: bounds may differ, kinds and choices not.
+  bool compatible(const Distribution& other) const;
 
  private:
   Value value_of(double stored) const;
 
-  bool whole_ = false;
+  bool whole_ = false, log_ = false;
   std::vector<Value> choices_;
   std::string text_;
 };
@@ -73,12 +80,25 @@ struct OptunaTrial {
   std::string state;  // "COMPLETE", …
   std::vector<double> values;
   std::map<std::int64_t, double> intermediate;
+  std::vector<std::optional<double>> listed;  // constraints as one list, the only form before 5.0
+  std::map<std::string, double> named;        // … each with its name, since 5.0
+
+  bool is_finished() const { return state == "COMPLETE" || state == "PRUNED" || state == "FAIL"; }
+  /// Takes in a constraint, if this system attribute is one.
+  void system_attribute(std::string_view name, const boost::json::value& value);
 };
-/// Makes the final trial, with its reports and state.
-ForeignTrial finished(OptunaTrial trial, const std::vector<Objective>& objectives);
-/// The objectives of an Optuna study, with its names of the metrics if it has them.
-std::vector<Objective> objectives_of(const std::vector<Mode>& modes, const std::vector<std::string>& names,
-                                     const ImportOptions& options);
+
+/// What Optuna's storages have about a study.
+struct OptunaStudy {
+  std::string name;
+  std::vector<Mode> modes;
+  std::vector<std::string> metrics;  // names of the objectives, if they have any
+  Attributes attributes;
+  std::map<std::string, std::string> space;
+  std::vector<OptunaTrial> trials;  // by number
+  bool since_5 = false;             // Optuna 5.0 or newer wrote it
+};
+ForeignStudy finished(OptunaStudy study, const ImportOptions& options);
 /// The index of the study to import.
 std::size_t chosen_study(const std::vector<std::string>& names, const ImportOptions& options,
                          const std::string& source);
