@@ -203,8 +203,15 @@ detail::FrontLosses front_losses(const ExperimentView& view) {
     const Curve* curve = metric ? row.curve(*metric) : nullptr;
     return curve != nullptr && curve->points().back().step == row.steps - 1 ? &curve->points().back().value : nullptr;
   };
-  return detail::front_losses(view.results().experiment(), view.rows(), last,
-                              [](const TrialRow& row) { return row.violation == 0; });
+  const ExperimentInfo& info = view.results().experiment();
+  const auto meets_all = [&](const TrialRow& row) {
+    return std::all_of(info.constraints.begin(), info.constraints.end(), [&](const MetricBound& bound) {
+      const auto metric = view.metric(bound.metric);
+      const Curve* curve = metric ? row.curve(*metric) : nullptr;
+      return curve != nullptr && detail::excess(bound, curve->points().back().value) <= 0;
+    });
+  };
+  return detail::front_losses(info, view.rows(), last, meets_all);
 }
 
 std::vector<std::size_t> front_places(const ExperimentView& view) { return detail::front_places(front_losses(view)); }

@@ -1,5 +1,5 @@
-"""Imports what the real Optuna writes, and folders as Ray Tune documents them, and compares.
-Usage: import_back.py optuna|ray HYPERTUNE"""
+"""Imports what the real Optuna and the real Ray Tune write, and compares with what they say about it.
+Usage: import_back.py optuna|optuna-old|ray HYPERTUNE"""
 import json
 import math
 import os
@@ -7,6 +7,9 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools" / "trackers"))
+from imported import compare_optuna, compare_ray  # noqa: E402
 
 
 def run(*arguments, code=0):
@@ -128,56 +131,47 @@ def check_optuna(file, study, second):
         assert f"broken.log:{text.count(chr(10)) + 1}: this is no JSON" in err and not os.path.exists("broken"), err
 
 
+def optuna_old(folder):
+    """Also for versions before 5.0, which know other constraints and write other times."""
+    from optuna_studies import answers, make, stores
+
+    made = pathlib.Path(folder, "studies")
+    made.mkdir()
+    make(made)
+    import optuna as package
+    for kind, store in stores(made).items():
+        found = answers(store)
+        assert len(found) >= 8, list(found)
+        for name, theirs in found.items():
+            imported = f"{kind}-{name}"
+            wrong = compare_optuna(lambda *arguments: run(*arguments)[0], str(made / f"s.{kind}"), name, theirs, imported)
+            assert not wrong, wrong
+            # Back to Optuna: the best trial or the front, states, values and times are those that it had.
+            run("export", imported, "--format", "optuna", "-o", f"{imported}.db")
+            study = package.load_study(study_name=name, storage=store)
+            back = package.load_study(study_name=name, storage=f"sqlite:///{imported}.db")
+            one = len(back.directions) == 1
+            best = [back.best_trial] if one else back.best_trials
+            assert sorted(int(t.user_attrs["optuna_number"]) for t in best) == theirs["best"], (name, theirs["best"], best)
+            for trial in back.trials:
+                before = study.trials[int(trial.user_attrs["optuna_number"])]
+                assert (trial.state, trial.value if one else trial.values) == (before.state, before.value if one else before.values) \
+                    or before.state.name != "COMPLETE", (trial, before)
+                assert repr(trial.params) == repr({k: "None" if v is None else v for k, v in before.params.items()}), (trial, before)
+
+
 def ray(folder):
-    def trial(name, config, lines, error=None):
-        place = pathlib.Path("ray_exp") / name
-        place.mkdir(parents=True)
-        (place / "params.json").write_text(json.dumps(config))
-        base = {"trial_id": name, "date": "2024-05-01_12-00-00", "pid": 1, "hostname": "h", "node_ip": "127.0.0.1",
-                "config": config, "time_since_restore": 1.0, "iterations_since_restore": 1, "experiment_tag": name}
-        (place / "result.json").write_text("".join(json.dumps({**line, **base}) + "\n" for line in lines))
-        if error:
-            (place / "error.txt").write_text(error)
+    from ray_folders import answers, make
 
-    def line(iteration, loss, at, done=False, **more):
-        return {"loss": loss, "nested": {"acc": iteration / 10}, "timestamp": 1714564800 + at, "time_total_s": float(at),
-                "time_this_iter_s": 1.0, "training_iteration": iteration, "done": done, **more}
-
-    trial("f_2", {"lr": 0.2, "net": {"layers": 2, "act": "relu"}, "sizes": [1, 2], "none": None},
-          [line(1, 0.9, 10), line(2, math.nan, 20), line(3, 0.5, 30, True)])
-    trial("f_1", {"lr": 0.1, "net": {"layers": 1, "act": "tanh"}}, [line(1, 0.8, 5), line(2, 0.7, 6), line(2, 0.6, 7)])
-    trial("f_3", {"lr": 0.3, "net": {"layers": 1, "act": "tanh"}}, [line(1, 1.5, 8)],
-          "Traceback (most recent call last):\n  …\nRuntimeError: boom\n")
-    trial("f_4", {"lr": 0.4}, [])
-    (pathlib.Path("ray_exp") / "experiment_state-2024.json").write_text("{}")
-    _, err = run("import", "ray_exp", "-o", "out", code=2)
-    assert "--metric and --mode (reported were: loss, nested/acc" in err, err
-    _, err = run("import", "ray_exp", "-o", "out", "--metric", "los", "--mode", "min", code=2)
-    assert "no trial of 'ray_exp' reported 'los'" in err, err
-    out, _ = run("import", "ray_exp", "-o", "out", "--metric", "loss", "--mode", "min")
-    assert "3 trials of 'ray_exp' of Ray Tune" in out and "1 that had not ended" in out, out
-    found = {t["attributes"]["ray_trial"]: t for t in results("out")}
-    assert set(found) == {"f_1", "f_2", "f_3"}
-    assert found["f_2"]["params"] == {"lr": 0.2, "net/layers": 2, "net/act": "relu", "sizes": "[1,2]", "none": "None"}
-    assert found["f_2"]["state"] == "completed" and found["f_1"]["state"] == "stopped"
-    assert found["f_3"]["state"] == "failed" and found["f_3"]["cause"] == "RuntimeError: boom", found["f_3"]
-    reports = [(r.pop("step"), r) for r in found["f_2"]["history"]]
-    assert reports == [(0, {"loss": 0.9, "nested/acc": 0.1}), (1, {"loss": "NaN", "nested/acc": 0.2}),
-                       (2, {"loss": 0.5, "nested/acc": 0.3})], reports
-    assert [(r["step"], r["loss"]) for r in found["f_1"]["history"]] == [(0, 0.8), (1, 0.6)]
-    db = subprocess.run(["sqlite3", "out/experiment.db", "SELECT time FROM reports WHERE metric = 'loss' AND value = 0.9"],
-                        capture_output=True, text=True)
-    if db.returncode == 0:
-        assert float(db.stdout) == 1714564810, db
-    pathlib.Path("text").write_text("hello\n")
-    for source, words in [("text", "is neither a storage of Optuna"), ("nothing", "there is no file or folder"),
-                          ("out", "no folder in it has a params.json"), ("out/experiment.db", "is no Optuna storage")]:
-        _, err = run("import", source, "-o", "bad", code=2)
-        assert words in err and not os.path.exists("bad"), err
+    made = os.path.join(folder, "ray")
+    make(made)
+    for name, theirs in answers(made).items():
+        wrong = compare_ray(lambda *arguments: run(*arguments)[0], f"{made}/{name}", theirs, "from-" + name)
+        assert not wrong, wrong
 
 
 def main():
-    what = {"optuna": optuna, "ray": ray}[sys.argv[1]]
+    what = {"optuna": lambda folder: (optuna(folder), optuna_old(folder)), "optuna-old": optuna_old, "ray": ray}[sys.argv[1]]
     sys.argv[2] = os.path.abspath(sys.argv[2])
     with tempfile.TemporaryDirectory(prefix="hypertune-") as folder:
         os.chdir(folder)

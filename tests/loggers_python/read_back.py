@@ -1,5 +1,5 @@
 """Reads what write_experiment wrote, by TensorBoard, csv, json, Optuna and optuna-dashboard themselves.
-Usage: read_back.py tensorboard|csv|jsonl|optuna|dashboard|arrow|trace WRITER HYPERTUNE"""
+Usage: read_back.py tensorboard|csv|jsonl|optuna|judged|dashboard|arrow|trace WRITER HYPERTUNE"""
 import csv
 import json
 import math
@@ -346,11 +346,53 @@ def check_trace(whole):
                        for p, t, _, b, e, _ in slices), event
 
 
+def judged(directory):
+    """The best trial and the front by Optuna are ours, whatever the values and constraints are."""
+    import optuna as package
+
+    choices = [1, 2.5, math.nan, math.inf, -math.inf, "NaN", "x", True, 9007199254740993, 3.0]
+    seen = {"best": 0, "front": 0, "none": 0, "violated": 0, "unknown": 0}
+    for name in sorted(os.listdir(directory), key=int):
+        with open(f"{directory}/{name}/expected.json") as file:
+            ours = json.load(file)
+        study = package.load_study(study_name="judged", storage=f"sqlite:///{directory}/{name}/optuna.db")
+        assert len(study.trials) == ours["trials"], (name, study.trials)
+        for trial in study.trials:
+            wanted = {"choice": choices[trial.number % len(choices)], "late": math.nan if trial.number == 80 else trial.number / 4}
+            for key, value in trial.params.items():
+                nan = value != value and wanted[key] != wanted[key]
+                assert nan or (value == wanted[key] and isinstance(value, str) == isinstance(wanted[key], str)), (name, trial, wanted)
+        if ours["objectives"] == 2:
+            theirs = [trial.number for trial in study.best_trials]
+            recorded = any("constraints" in trial.system_attrs for trial in study.trials)
+            if ours["constraints"] and not ours["met"] and recorded:  # Optuna names none if none meets them
+                assert theirs == [], (name, ours, theirs)
+                seen["violated"] += 1
+            else:
+                assert theirs == ours["front"], (name, ours, theirs)
+                seen["front"] += len(theirs) > 1
+            continue
+        try:
+            theirs = study.best_trial.number
+        except ValueError:
+            theirs = None
+        if ours["best"] is None:
+            assert theirs is None, (name, ours, theirs)
+            seen["none"] += 1
+        elif ours["constraints"] and ours["known"] and not ours["met"]:
+            assert theirs is None, (name, ours, theirs)
+            seen["violated"] += 1
+        else:
+            assert theirs == ours["best"], (name, ours, theirs)
+            seen["unknown" if ours["constraints"] and not ours["known"] else "best"] += 1
+    assert all(seen.values()), seen
+
+
 def main():
     reader = {"tensorboard": tensorboard, "csv": read_csv, "jsonl": read_jsonl, "optuna": optuna,
-              "dashboard": dashboard, "arrow": arrow, "trace": trace}[sys.argv[1]]
+              "judged": judged, "dashboard": dashboard, "arrow": arrow, "trace": trace}[sys.argv[1]]
     with tempfile.TemporaryDirectory(prefix="hypertune-") as directory:
-        subprocess.run([sys.argv[2], directory], check=True)
+        subprocess.run([sys.argv[2], directory] + ["judged"] * (sys.argv[1] == "judged"), check=True)
         reader(directory)
 
 

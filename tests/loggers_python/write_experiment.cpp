@@ -1,16 +1,23 @@
-// Writes an experiment whose every value the reader knows: journal, logs and export. Usage: … DIRECTORY
+// Writes an experiment whose every value the reader knows: journal, logs and export. With `judged`: many small ones in
+// which it is not obvious what is best, with what Results says. Usage: … DIRECTORY [judged]
 #include <hypertune/record/csv_logger.hpp>
+#include <hypertune/record/front.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/tensorboard_logger.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <limits>
+#include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -149,11 +156,96 @@ void write_places(const std::filesystem::path& directory) {
   journal.flush();
 }
 
+// Values that a JSON number, or a number in a table, cannot hold are among these: the reader knows the list.
+const std::vector<ht::Value>& choices() {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  static const std::vector<ht::Value> list{std::int64_t{1},
+                                           2.5,
+                                           nan,
+                                           infinity,
+                                           -infinity,
+                                           std::string("NaN"),
+                                           std::string("x"),
+                                           true,
+                                           std::int64_t{9'007'199'254'740'993},
+                                           3.0};
+  return list;
+}
+
+// A random experiment: one objective or two, up to two constraints whose metrics not all reports have, infinite values
+// and NaN, trials that end in every way.
+void write_judged(const std::filesystem::path& directory, unsigned seed) {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  std::mt19937 random(seed);
+  const auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
+  const auto value = [&] {
+    const int kind = below(12);
+    return kind == 0 ? nan : kind == 1 ? infinity : kind == 2 ? -infinity : 0.5 * below(9);
+  };
+  ht::record::ExperimentStarted started{"judged", {}, "", "random", "asha", "threads", 0, seed, false};
+  for (int i = 0; i <= below(2); ++i)
+    started.objectives.push_back({i == 0 ? "a" : "b", below(2) == 0 ? ht::Mode::minimize : ht::Mode::maximize});
+  const int constraints = below(3);
+  for (int i = 0; i < constraints; ++i)
+    started.constraints.push_back({i == 0 ? "c" : "d", below(2) == 0 ? ht::Mode::minimize : ht::Mode::maximize, 2});
+  if (below(2) == 0) started.space = "choice: {choice: [1, 2.5, nan, inf, x]}\n";
+  const int knows = below(4);  // how often a constraint is known
+  std::filesystem::create_directories(directory);
+  {
+    auto journal = ht::Journal::open(directory);
+    ht::Seconds time = 1'700'000'000;
+    const auto add = [&](const ht::record::Any& what) { journal.append(time += 0.25, what); };
+    add(started);
+    const int trials = seed % 10 == 0 ? 90 : 1 + below(9);
+    for (ht::TrialId t = 0; t < trials; ++t) {
+      const auto& choice = choices()[static_cast<std::size_t>(t) % choices().size()];
+      add(ht::record::TrialCreated{t, {}, ht::Params{{"choice", choice}, {"late", t == 80 ? nan : 0.25 * double(t)}}});
+      add(ht::record::TrialStarted{t, 0, 0, "here", {0}, {}});
+      const int reports = below(5);
+      for (int step = 0; step < reports; ++step) {
+        ht::Metrics metrics;
+        for (const auto& objective : started.objectives)
+          if (below(8) > 0) metrics.emplace_back(objective.metric, value());
+        for (const auto& bound : started.constraints)
+          if (below(4) < knows) metrics.emplace_back(bound.metric, value());
+        add(ht::record::TrialReported{t, 0, step, metrics});
+      }
+      const auto ended = [&](ht::TrialState state, const char* cause) {
+        add(ht::record::TrialEnded{t, state, ht::Cause{ht::FailureSource::user, cause}});
+      };
+      switch (below(5)) {
+        case 0: ended(ht::TrialState::stopped, "stopped by asha at rung 1"); break;
+        case 1: ended(ht::TrialState::stopped, "a reached 1"); break;
+        case 2: ended(ht::TrialState::failed, "boom"); break;
+        default: add(ht::record::TrialEnded{t, ht::TrialState::completed, std::nullopt});
+      }
+    }
+    journal.flush();
+  }
+  ht::export_optuna(directory, directory / "optuna.db");
+  const auto results = ht::Results::read(directory);
+  const auto best = started.objectives.size() == 1 ? results.find_best() : std::nullopt;
+  const auto front = started.objectives.size() == 1 ? std::vector<ht::TrialId>() : ht::pareto_front(results);
+  const bool feasible = std::ranges::any_of(front, [&](ht::TrialId trial) {
+    return std::ranges::all_of(results.excesses(trial), [](double excess) { return excess <= 0; });
+  });
+  std::ofstream(directory / "expected.json") << fmt::format(
+      R"({{"objectives": {}, "constraints": {}, "trials": {}, "best": {}, "known": {}, "met": {}, "front": [{}]}})",
+      started.objectives.size(), started.constraints.size(), results.size(),
+      best ? fmt::to_string(best->trial) : "null", best && best->feasible,
+      best ? best->feasible.value_or(false) : feasible, fmt::join(front, ", "));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 2) ht::fail(ht::Errc::usage, "usage: {} DIRECTORY", argv[0]);
+    if (argc == 3) {
+      for (unsigned seed = 0; seed < 150; ++seed)
+        write_judged(std::filesystem::path(argv[1]) / fmt::to_string(seed), seed);
+      return 0;
+    }
+    if (argc != 2) ht::fail(ht::Errc::usage, "usage: {} DIRECTORY [judged]", argv[0]);
     write(argv[1]);
     write_tradeoff(std::filesystem::path(argv[1]) / "tradeoff");
     write_places(std::filesystem::path(argv[1]) / "places");

@@ -26,18 +26,14 @@ inline double loss_of(double value, Mode mode) {
 using FrontLosses = std::vector<std::optional<std::vector<double>>>;
 
 /// The losses of each trial's last report, for comparing several objectives. nullopt if the trial does not count: it
-/// has failed, lacks an objective (or has NaN), or breaks a constraint that other trials meet. `last(trial, metric)`
-/// points to the metric's value in the last report (null: none); `feasible(trial)`: whether earlier reports met the
-/// constraints whose metrics it lacks.
-template <class Trials, class Last, class Feasible>
-FrontLosses front_losses(const ExperimentInfo& info, const Trials& trials, const Last& last, const Feasible& feasible) {
+/// has failed, lacks an objective (or has NaN), or breaks a constraint that other trials meet, or it is not known
+/// whether it does. `last(trial, metric)` points to the metric's value in the last report (null: none);
+/// `meets_all(trial)`: whether the last value of each bounded metric, which may be in an earlier report, meets its
+/// bound.
+template <class Trials, class Last, class MeetsAll>
+FrontLosses front_losses(const ExperimentInfo& info, const Trials& trials, const Last& last,
+                         const MeetsAll& meets_all) {
   FrontLosses all;
-  const auto meets_all = [&](const auto& trial) {
-    return std::all_of(info.constraints.begin(), info.constraints.end(), [&](const MetricBound& bound) {
-      const double* value = last(trial, bound.metric);
-      return value != nullptr ? excess(bound, *value) <= 0 : feasible(trial);
-    });
-  };
   bool only_feasible = false;
   for (const auto& trial : trials) {
     all.emplace_back();
@@ -61,7 +57,10 @@ inline FrontLosses front_losses(const Results& results) {
   return front_losses(
       results.experiment(), results.trials(),
       [](const TrialResult& trial, const std::string& metric) { return find_metric(trial.metrics, metric); },
-      [](const TrialResult& trial) { return trial.feasible.value_or(false); });
+      [&](const TrialResult& trial) {
+        const auto excesses = results.excesses(trial.trial);
+        return std::all_of(excesses.begin(), excesses.end(), [](double excess) { return excess <= 0; });
+      });
 }
 
 /// The indices of the trials that no other trial dominates, in order.

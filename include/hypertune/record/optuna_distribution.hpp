@@ -10,12 +10,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -112,6 +113,21 @@ class SpaceText {
   std::string_view rest_;
 };
 
+/// Appends a value as Python writes it into JSON: NaN and Infinity are bare words, 1.0 stays a real number.
+inline void append_python(std::string& out, const Value& value) {
+  const auto* real = std::get_if<double>(&value);
+  if (real == nullptr) return append_json(out, value);
+  if (std::isnan(*real)) {
+    out += "NaN";
+  } else if (std::isinf(*real)) {
+    out += *real > 0 ? "Infinity" : "-Infinity";
+  } else {
+    const std::size_t begin = out.size();
+    append_number(out, *real);
+    if (out.find_first_of(".e", begin) == std::string::npos) out += ".0";
+  }
+}
+
 /// A parameter's distribution in Optuna. It starts from the parameter's line of the space, if there is one, and is then
 /// extended by each recorded value: bounds grow and options are added until every value fits, because the space may
 /// have changed during the experiment.
@@ -130,41 +146,43 @@ class Distribution {
       log_ = line.word.starts_with("log_") && *low > 0;
       step_ = log_ ? 0 : line.quantum;  // Optuna has no steps on a logarithmic scale
       whole_ = integer;
+      categorical_ = !exact(line.items[0]) || !exact(line.items[1]);
     } else if (line.word == "choice" || line.word == "ordinal" || line.word == "constant") {
       categorical_ = true;
-      options_ = line.items;
+      for (const Value& item : line.items) add(item);
     } else if (line.word == "boolean") {
       categorical_ = true;
-      options_ = {false, true};
+      add(false);
+      add(true);
     }
   }
 
   void take(const Value& value) {
-    const auto number = SpaceText::number(value);
-    if (!categorical_ && (!number || !std::isfinite(*number))) become_categorical();
-    if (categorical_) {
-      if (std::find(options_.begin(), options_.end(), value) == options_.end()) options_.push_back(value);
-      return;
+    if (!categorical_ && !exact(value)) {
+      categorical_ = true;
+      for (const Value& earlier : std::exchange(seen_, {})) add(earlier);
     }
-    if (const auto at = std::find(seen_.begin(), seen_.end(), value); seen_.size() < 64 && at == seen_.end())
-      seen_.push_back(value);
+    if (categorical_) return add(value);
+    seen_.push_back(value);
+    const double number = *SpaceText::number(value);
     whole_ = whole_ && std::holds_alternative<std::int64_t>(value);
-    if (*number < low_ || *number > high_) step_ = 0;
-    low_ = std::min(low_, *number);
-    high_ = std::max(high_, *number);
+    if (number < low_ || number > high_) step_ = 0;
+    low_ = std::min(low_, number);
+    high_ = std::max(high_, number);
     log_ = log_ && low_ > 0;
   }
 
   /// The value as stored in Optuna's table.
   double stored(const Value& value) const {
     if (!categorical_) return SpaceText::number(value).value_or(0);
-    return static_cast<double>(std::find(options_.begin(), options_.end(), value) - options_.begin());
+    const auto found = places_.find(key(value));
+    return static_cast<double>(found == places_.end() ? options_.size() : found->second);
   }
 
   std::string json() const {
     if (categorical_) {
       std::string choices;
-      for (const Value& option : options_) append_json(choices += choices.empty() ? "" : ", ", option);
+      for (const Value& option : options_) append_python(choices += choices.empty() ? "" : ", ", option);
       return detail::format(R"({{"name": "CategoricalDistribution", "attributes": {{"choices": [{}]}}}})", choices);
     }
     if (whole_)
@@ -178,15 +196,29 @@ class Distribution {
   }
 
  private:
-  // A text after numbers: all values become options.
-  void become_categorical() {
-    categorical_ = true;
-    options_ = std::move(seen_);
+  // Whether a column of numbers can hold it: it has doubles, of which not all are whole numbers above 2^53, and for
+  // Optuna only finite ones.
+  static bool exact(const Value& value) {
+    constexpr std::int64_t limit = std::int64_t{1} << 53;
+    if (const auto* whole = std::get_if<std::int64_t>(&value)) return *whole >= -limit && *whole <= limit;
+    const auto* real = std::get_if<double>(&value);
+    return real != nullptr && std::isfinite(*real);
+  }
+
+  // The same for values that are the same choice, NaN and NaN too.
+  static std::string key(const Value& value) {
+    std::string text = std::to_string(value.index());
+    append_python(text, value);
+    return text;
+  }
+  void add(const Value& option) {
+    if (places_.try_emplace(key(option), options_.size()).second) options_.push_back(option);
   }
 
   bool categorical_ = false, log_ = false, whole_ = true;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -low_, step_ = 0;
-  std::vector<Value> options_, seen_;
+  std::vector<Value> options_, seen_;                    // seen_: all values while they are numbers
+  std::unordered_map<std::string, std::size_t> places_;  // of the options
 };
 
 }  // namespace hypertune::inline v0::detail::optuna

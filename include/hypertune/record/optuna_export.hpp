@@ -2,6 +2,8 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/record/feasibility.hpp>
+#include <hypertune/record/front.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/optuna_distribution.hpp>
@@ -19,6 +21,7 @@
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -66,11 +69,11 @@ CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,
   CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num));
 CREATE UNIQUE INDEX ix_studies_study_name ON studies (study_name);
 CREATE INDEX ix_trials_study_id ON trials (study_id);
-INSERT INTO version_info VALUES (1, 12, '3.2.0');
+INSERT INTO version_info VALUES (1, 12, '5.0.0');
 INSERT INTO alembic_version VALUES ('v3.2.0.a');
 )sql";
 
-/// UTC, in SQLAlchemy's format.
+/// UTC, as Optuna 5.0 (earlier versions: local time) has it, in SQLAlchemy's format.
 inline std::string datetime(Seconds time) {
   if (!std::isfinite(time) || std::fabs(time) > 2e11) time = 0;
   const auto micros = static_cast<std::int64_t>(std::llround(time * 1e6));
@@ -90,6 +93,8 @@ class Export {
     db_.execute(schema);
     write_study(study.empty() ? std::string_view(results.experiment().name) : study);
     learn_distributions();
+    learn_places();
+    learn_constraints();
     for (const TrialResult& trial : results_.trials()) write(trial);
     if (results_.experiment().objectives.size() == 1) write_reports();
     db_.execute("COMMIT");
@@ -128,7 +133,7 @@ class Export {
     }
     for (const auto& [name, value] : info.attributes) {
       std::string json;
-      append_json(json, value);
+      append_python(json, value);
       user.bind_text(1, name);
       user.bind_text(2, json);
       user.run();
@@ -143,17 +148,31 @@ class Export {
     for (const auto& [name, distribution] : distributions_) json_[name] = distribution.json();
   }
 
+  bool single() const { return results_.experiment().objectives.size() == 1; }
+
+  // The trials that are the best one or on the front: complete for Optuna, whatever ended them.
+  void learn_places() {
+    if (!single()) {
+      for (const TrialId trial : pareto_front(results_)) first_.insert(trial);
+    } else if (const auto best = results_.find_best()) {
+      first_.insert(best->trial);
+      seen_best_ = best->feasible.value_or(true);
+    }
+  }
+
   // The values that represent the trial, so that Optuna's best trial or front is ours: with one objective those of the
-  // best report, with several those of the last one, which belong together (front.hpp).
+  // best report, with several those of the last one, which belong together (front.hpp). With one objective, an infinite
+  // value is never the best here. In Optuna it may be: it is left out if it is not worse than that of our best trial.
   std::vector<double> values(const TrialResult& trial) const {
     const auto& objectives = results_.experiment().objectives;
     std::vector<double> out;
     for (const Objective& objective : objectives) {
-      const auto best = objectives.size() == 1 ? results_.best_report(trial.trial, objective) : std::nullopt;
+      const auto best = single() ? results_.best_report(trial.trial, objective) : std::nullopt;
       const double* last = find_metric(trial.metrics, objective.metric);
       if (best)
         out.push_back(best->value);
-      else if (last != nullptr && !std::isnan(*last))
+      else if (last != nullptr && !std::isnan(*last) &&
+               (!single() || (seen_best_ && loss_of(*last, objective.mode) > 0)))
         out.push_back(*last);
     }
     if (out.size() != objectives.size()) out.clear();
@@ -162,14 +181,22 @@ class Export {
 
   // Whether the scheduler (or a changed space) stopped it. A trial that a stop condition ended has done its work and
   // may be the best; Optuna does not allow that for a pruned trial.
-  static bool cut(const TrialResult& trial) { return !trial.cause || record::gave_up(trial.cause->text); }
+  bool cut(const TrialResult& trial) const {
+    return !first_.contains(trial.trial) && (!trial.cause || record::gave_up(trial.cause->text));
+  }
+
+  bool is_complete(const TrialResult& trial) const {
+    if (trial.state != TrialState::completed && (trial.state != TrialState::stopped || cut(trial))) return false;
+    return !values(trial).empty();
+  }
 
   void write(const TrialResult& trial) {
     const std::vector<double> found = values(trial);
     // Optuna has no completed trials without a value.
     const char* state = "WAITING";
-    if (trial.state == TrialState::completed) state = found.empty() ? "FAIL" : "COMPLETE";
-    if (trial.state == TrialState::stopped) state = found.empty() || cut(trial) ? "PRUNED" : "COMPLETE";
+    if (trial.state == TrialState::completed) state = "FAIL";
+    if (trial.state == TrialState::stopped) state = "PRUNED";
+    if (is_complete(trial)) state = "COMPLETE";
     if (trial.state == TrialState::failed) state = "FAIL";
     if (trial.state == TrialState::running || trial.state == TrialState::paused) state = "RUNNING";
     const std::int64_t id = trial.trial + 1;
@@ -202,15 +229,15 @@ class Export {
       }
     for (const auto& [name, value] : trial.metrics) {
       std::string json;
-      append_json(json, value);
+      append_python(json, value);
       attribute(id, name, json);
     }
     for (const auto& [name, value] : trial.attributes) {
       std::string json;
-      append_json(json, value);
+      append_python(json, value);
       attribute(id, name, json);
     }
-    write_constraints(trial.trial);
+    write_constraints(trial);
     attribute(id, "hypertune:state", detail::format("\"{}\"", to_string(trial.state)));
     attribute(id, "hypertune:steps", std::to_string(trial.steps));
     if (trial.failure_count() > 0) attribute(id, "hypertune:failures", std::to_string(trial.failure_count()));
@@ -221,18 +248,75 @@ class Export {
     }
   }
 
-  // In Optuna's form: above 0 is violated. Optuna counts a trial without constraints as infeasible, so none are written
-  // if one is not known.
-  void write_constraints(TrialId trial) {
-    std::string json;
-    for (const double excess : results_.excesses(trial)) {
-      if (std::isnan(excess)) return;
-      append_json(json += json.empty() ? "[" : ", ", std::clamp(excess, -1e308, 1e308));
+  // By how much a trial breaks each constraint in the report that represents it.
+  void learn_constraints() {
+    const auto& bounds = results_.experiment().constraints;
+    if (bounds.empty()) return;
+    if (single()) {
+      learn_excesses_of_best();
+    } else {
+      for (const TrialResult& trial : results_.trials()) excesses_[trial.trial] = results_.excesses(trial.trial);
     }
-    if (json.empty()) return;
-    constraints_.bind(1, trial + 1);
+    for (std::size_t i = 0; i < bounds.size(); ++i) worst_.push_back(1);
+    for (const TrialResult& trial : results_.trials()) {
+      const auto& excesses = excesses_[trial.trial];
+      constrained_ = constrained_ || (is_complete(trial) && is_known(excesses));
+      for (std::size_t i = 0; i < excesses.size(); ++i)
+        if (std::isfinite(excesses[i])) worst_[i] = std::max(worst_[i], finite(excesses[i]));
+    }
+  }
+
+  // As Results finds out which report is the best.
+  void learn_excesses_of_best() {
+    const ExperimentInfo& info = results_.experiment();
+    const Objective& objective = info.objectives.front();
+    const auto trials = static_cast<TrialId>(results_.size());
+    std::unordered_map<TrialId, std::vector<double>> now;
+    std::unordered_map<TrialId, std::optional<BestReport>> best;
+    for (const TrialResult& trial : results_.trials()) best[trial.trial] = results_.best_report(trial.trial, objective);
+    const auto rank = [&](const std::vector<double>& excesses) { return violation(excesses, info.constraints); };
+    read_journal(results_.directory(), [&](const Record& record) {
+      const auto* report = std::get_if<record::TrialReported>(&record.what);
+      if (report == nullptr || report->trial >= trials) return;
+      auto& known = now[report->trial];
+      auto& chosen = excesses_[report->trial];
+      // What becomes known later holds for earlier reports too.
+      const bool learnt = update_excesses(known, info.constraints, report->metrics);
+      if (learnt && !chosen.empty() && std::isinf(rank(chosen))) chosen = known;
+      const double* value = find_metric(report->metrics, objective.metric);
+      const auto& at = best[report->trial];
+      if (at && value != nullptr && report->step == at->step && *value == at->value &&
+          (chosen.empty() || rank(known) < rank(chosen)))
+        chosen = known;
+    });
+  }
+
+  bool is_known(const std::vector<double>& excesses) const {
+    return excesses.size() == results_.experiment().constraints.size() &&
+           std::none_of(excesses.begin(), excesses.end(), [](double excess) { return std::isnan(excess); });
+  }
+  // Optuna's samplers compute means and squares of them.
+  static double finite(double excess) { return std::clamp(excess, -1e100, 1e100); }
+
+  // In Optuna's form: above 0 is violated. A trial without any counts as one that violates them in 4.9, and as one that
+  // meets them in 5.0; so one that is not known, which counts as violated here, is written as much violated as the
+  // worst that is known. If no trial that may be the best has all of them, they decide nothing, and none are written.
+  void write_constraints(const TrialResult& trial) {
+    if (!constrained_) return;
+    const auto& bounds = results_.experiment().constraints;
+    auto excesses = excesses_[trial.trial];
+    if (!is_known(excesses) && !is_complete(trial) && trial.state != TrialState::stopped) return;
+    excesses.resize(bounds.size(), unknown_excess);
+    std::string json, unknown;
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      const bool known = !std::isnan(excesses[i]);
+      append_python(json += json.empty() ? "[" : ", ", known ? finite(excesses[i]) : worst_[i]);
+      if (!known) append_json(unknown += unknown.empty() ? "[" : ", ", bounds[i].metric);
+    }
+    constraints_.bind(1, trial.trial + 1);
     constraints_.bind_text(2, json += "]");
     constraints_.run();
+    if (!unknown.empty()) attribute(trial.trial + 1, "hypertune:unknown_constraints", unknown += "]");
   }
 
   void attribute(std::int64_t trial, std::string_view key, std::string_view json) {
@@ -271,6 +355,11 @@ class Export {
   const Results& results_;
   std::unordered_map<std::string, Distribution> distributions_;
   std::unordered_map<std::string, std::string> json_;
+  std::unordered_set<TrialId> first_;  // the best trial, or those on the front
+  bool seen_best_ = false;             // our best trial is one that Optuna can have, too
+  std::unordered_map<TrialId, std::vector<double>> excesses_;
+  std::vector<double> worst_;  // of the excesses, by constraint
+  bool constrained_ = false;
   // Prepared at first use, because the tables must exist.
   struct Lazy {
     Database& db;
@@ -307,12 +396,16 @@ class Export {
 /// `optuna-dashboard sqlite:///FILE` and `optuna.load_study(study_name=NAME, storage="sqlite:///FILE")` (Optuna 3.2 or
 /// newer). The study is named `study`, by default like the experiment.
 ///
-/// Completed trials, and those that a stop condition ended, are COMPLETE. Trials that the scheduler stopped are PRUNED.
-/// Failed trials and completed ones without a value are FAIL. The values of a trial are those of its best report with
-/// one objective, and of its last report with several, so that Optuna's best trial or front is that of Results. With
-/// one objective, reports become intermediate values. The metrics of the last report become user attributes, and
-/// constraints become Optuna's own. Distributions come from the recorded space, or from the recorded values if Optuna
-/// has no such domain (normal, derived). Errors: `usage` (`file` exists already), `input` (no experiment there, or one
+/// Completed trials, those that a stop condition ended, and the best trial or those on the front are COMPLETE. Other
+/// trials that the scheduler stopped are PRUNED. Failed trials and completed ones without a value are FAIL. The values
+/// of a trial are those of its best report with one objective, and of its last report with several, so that Optuna's
+/// best trial or front is that of Results (compared with Optuna 4.9 and 5.0). Optuna has none if no trial meets the
+/// constraints, nor one that still runs. With one objective, reports become intermediate values; an
+/// infinite value is left out if it would be Optuna's best. The metrics of the last report become user attributes, and
+/// constraints become Optuna's own: a constraint that is not known is written as violated, and the user attribute
+/// `hypertune:unknown_constraints` lists its metric. Distributions come from the recorded space, or from the recorded
+/// values if Optuna has no such domain (normal, derived) or could not store them (whole numbers above 2^53, numbers that
+/// are not finite: they become choices). Errors: `usage` (`file` exists already), `input` (no experiment there, or one
 /// without a metric), `io`.
 inline void export_optuna(const std::filesystem::path& directory, const std::filesystem::path& file,
                           std::string_view study = {}) {
