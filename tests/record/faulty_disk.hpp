@@ -4,8 +4,11 @@
 #include <sqlite3.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 namespace support {
 
@@ -16,7 +19,7 @@ class FaultyDisk {
   static constexpr std::int64_t never = INT64_MAX;
 
   explicit FaultyDisk(std::int64_t bytes, std::int64_t syncs = never) {
-    state() = {bytes, syncs, 0};
+    state() = {bytes, syncs, 0, {}};
     real() = sqlite3_vfs_find(nullptr);
     vfs_ = *real();
     vfs_.zName = "faulty";
@@ -34,12 +37,22 @@ class FaultyDisk {
     const std::lock_guard guard(mutex());
     return state().faults;
   }
+  /// The names of the files that were synced, in this order.
+  static std::vector<std::string> synced() {
+    const std::lock_guard guard(mutex());
+    return state().synced;
+  }
 
  private:
   struct State {
     std::int64_t bytes = never, syncs = never;
     int faults = 0;
+    std::vector<std::string> synced{};
   };
+  static std::map<const sqlite3_file*, std::string>& names() {
+    static std::map<const sqlite3_file*, std::string> map;
+    return map;
+  }
   static State& state() {
     static State s;
     return s;
@@ -72,6 +85,7 @@ class FaultyDisk {
     const int rc = real()->xOpen(real(), name, file, flags, out);
     if (file->pMethods == nullptr) return rc;
     const std::lock_guard guard(mutex());
+    names()[file] = name != nullptr ? std::filesystem::path(name).filename().string() : std::string();
     const auto [at, fresh] = patched().try_emplace(file->pMethods, Methods{file->pMethods, *file->pMethods});
     at->second.patched.xWrite = write;
     at->second.patched.xSync = sync;
@@ -97,6 +111,7 @@ class FaultyDisk {
         return SQLITE_IOERR_FSYNC;
       }
       if (state().syncs != never) --state().syncs;
+      state().synced.push_back(names()[file]);
     }
     return with_real(file, [&](const auto* methods) { return methods->xSync(file, flags); });
   }

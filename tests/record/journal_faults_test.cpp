@@ -168,6 +168,40 @@ TEST_CASE("a sync that fails is a failure, not an acknowledgement") {
   }
 }
 
+TEST_CASE("a new journal waits for the disk with its first record, and then for all that this record needs") {
+  const TemporaryFolder folder;
+  const support::FaultyDisk disk(support::FaultyDisk::never);
+  const auto name = ht::journal_path(folder).filename().string();
+  {
+    auto journal = ht::Journal::open(folder);
+    CHECK(disk.synced().empty());
+    journal.append(0, event_of(1));
+    journal.flush();
+    const auto synced = disk.synced();
+    REQUIRE(synced.size() >= 2);
+    CHECK(synced.front() == name);  // without its first page SQLite would remove the log
+    CHECK(synced.back() == name + "-wal");
+    journal.append(0, event_of(2));
+    journal.flush();
+    CHECK(disk.synced().size() == synced.size() + 1);
+    CHECK(disk.synced().back() == name + "-wal");
+  }
+  auto again = ht::Journal::open(folder);
+  CHECK(again.last() == 2);
+}
+
+TEST_CASE("the first sync of a new journal that fails is a failure, not an acknowledgement") {
+  const TemporaryFolder folder;
+  {
+    const support::FaultyDisk disk(support::FaultyDisk::never, 0);
+    auto journal = ht::Journal::open(folder);
+    journal.append(0, event_of(1));
+    CHECK_THROWS_WITH(journal.flush(), ContainsSubstring("cannot write"));
+    CHECK(disk.faults() > 0);
+  }
+  CHECK(ht::Journal::open(folder).last() == 0);
+}
+
 TEST_CASE("a function that throws, or waits for the appender, is an error and no hang") {
   const TemporaryFolder folder;
   SECTION("throws") {

@@ -32,16 +32,19 @@ class JournalWriter {
   JournalWriter(const std::filesystem::path& directory, bool full_sync, int checkpoint_pages)
       : wal_path_(std::filesystem::absolute(journal_path(directory)).string() + "-wal"),
         db_(open(directory)),
-        checkpoint_pages_(checkpoint_pages) {
+        checkpoint_pages_(checkpoint_pages),
+        unsynced_(query_integer(db_, "PRAGMA page_count") == 0) {
+    // Until there is a record, nothing can be lost: a driver begins without waiting for the disk. See sync_database().
+    if (unsynced_) db_.execute("PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY");
     Statement mode(db_, "PRAGMA journal_mode=WAL", "write");
     if (!mode.step() || mode.bytes(0) != "wal")
       fail(Errc::io, "cannot keep a journal in '{}': its file system does not support SQLite's WAL (use a local disk)",
            directory.string());
     mode.reset();
-    // FULL syncs the log at every commit, so that acknowledged records survive a power cut.
-    db_.execute(full_sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
     db_.execute("PRAGMA wal_autocheckpoint=0; PRAGMA journal_size_limit=67108864; PRAGMA temp_store=MEMORY");
     if (!check_journal(db_)) create();
+    // FULL syncs the log at every commit, so that acknowledged records survive a power cut.
+    db_.execute(full_sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
     sqlite3_wal_hook(
         db_.get(),
         [](void* self, sqlite3*, const char*, int pages) {
@@ -65,6 +68,7 @@ class JournalWriter {
   /// Writes `records` in one transaction: all of them, or none and an Error.
   void commit(std::span<const Record> records) {
     if (records.empty()) return;
+    if (unsynced_) sync_database();
     Statements& s = statements();
     try {
       s.begin.run();
@@ -161,6 +165,16 @@ class JournalWriter {
       }
     }
     return {path, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE};
+  }
+
+  // The first page, which says that there is a log, has to be on the disk before the first record in that log counts:
+  // SQLite removes the log of an empty file. The log's file is synced with the first record.
+  void sync_database() {
+    sqlite3_file* file = nullptr;
+    sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_FILE_POINTER, static_cast<void*>(&file));
+    if (file == nullptr || file->pMethods == nullptr || file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) != SQLITE_OK)
+      fail(Errc::io, "cannot write '{}' to the disk: is it full?", db_.path());
+    unsynced_ = false;
   }
 
   void create() {
@@ -434,6 +448,7 @@ class JournalWriter {
   int wal_pages_ = 0;
   int tidied_pages_ = 0;  // size of the log when it was last copied
   int checkpoint_pages_;
+  bool unsynced_;  // new, and not on the disk yet
   Row row_;
   std::string payload_, text_;
 };
