@@ -69,6 +69,12 @@ HYPERTUNE_INLINE void Controller::refuse(TrialId trial, const std::string& why, 
 }
 
 HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
+  // Without trials to choose from, the experiment can end without room: the hosts may be gone by then. Most events of a
+  // large run come when all its trials have begun: no room is looked for then.
+  if (!judge_.more_trials() && trials().counts()[TrialState::paused] == 0) {
+    judge_.about_to_choose();
+    return drain(out);
+  }
   std::optional<Allocation> room;
   const auto& barred = dispatcher_.barred();
   if (rules().uniform_resources) {
@@ -76,8 +82,7 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
     room = dispatcher_.find_room(need, barred);
     if (!room && running() == 0 && !dispatcher_.possible(need, barred))  // no event will ever change that
       end_experiment("no trial can run any more: " + dispatcher_.why_not(need, barred), out);
-    // If there are no trials to choose from, the experiment can end without room: the hosts may be gone by then.
-    if (!room) return !judge_.more_trials() && trials().counts()[TrialState::paused] == 0 && drain(out);
+    if (!room) return false;
   }
   const auto give_back = [&] {
     if (room) dispatcher_.give_back(*room);
