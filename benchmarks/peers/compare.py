@@ -21,26 +21,38 @@ WORSE = 1.5  # --check names what has become worse by more than this
 class Figures:
     """Rows of one figure each, printed as they come; a figure that cannot be had says why and is no end."""
 
-    def __init__(self, file, peers=True):
+    def __init__(self, file, peers=True, only=""):
         self.rows = []
         self.file = file
         self.peers = peers
+        self.only = only
 
     def measure(self, row, who, unit, times, once):
         """`once()` gives a number, or a dict of them ({further row: number})."""
-        if not self.peers and not who.startswith("hypertune"):
+        self.in_turn(row, unit, times, {who: once})
+
+    def in_turn(self, row, unit, times, sides):
+        """The same of several systems ({who: once}), once each and then again: a load that comes or goes is everyone's."""
+        sides = {who: once for who, once in sides.items() if self.peers or who.startswith("hypertune")}
+        if not sides or self.only not in row:
             return
         load = os.getloadavg()[0]
-        print(f"[load {load:.1f}] {row}: {who}", file=sys.stderr, flush=True)
-        values, why = {}, None
+        print(f"[load {load:.1f}] {row}: {', '.join(sides)}", file=sys.stderr, flush=True)
+        values, why = {who: {} for who in sides}, {}
         for _ in range(times):
-            try:
-                answer = once()
-                for name, value in (answer if isinstance(answer, dict) else {row: answer}).items():
-                    values.setdefault(name, []).append(value)
-            except Failed as e:
-                why = str(e)
-                break
+            for who, once in sides.items():
+                if who in why:
+                    continue
+                try:
+                    answer = once()
+                    for name, value in (answer if isinstance(answer, dict) else {row: answer}).items():
+                        values[who].setdefault(name, []).append(value)
+                except Failed as e:
+                    why[who] = str(e)
+        for who in sides:
+            self._enter(row, who, unit, load, values[who], why.get(who))
+
+    def _enter(self, row, who, unit, load, values, why):
         for name, unit_of in unit.items() if isinstance(unit, dict) else [(row, unit)]:
             entry = {"row": name, "who": who, "unit": unit_of, "load": round(load, 2)}
             entry.update(spread(values[name]) if name in values else {"n": 0})
@@ -237,9 +249,10 @@ def measure(figures, args):
         figures.measure(row, f"Optuna, {kind}, n_jobs=1 (TPE)", "trials/s", few, rate([*optuna, "noop", kind, str(trials), "1", "default"]))
 
     row = "reports through ASHA, each system with its default searcher"
-    trials = "500" if quick else "2000"
-    figures.measure(row, "hypertune, threads, Journal (Auto)", "reports/s", some, own([*overhead, "asha", trials, "27", "2", "bare", "default"]))
-    figures.measure(row, "Optuna, memory (TPE)", "reports/s", few, rate([*optuna, "asha", "memory", "500", "27", "default"]))
+    for trials, suffix in ((500, ""), (100, ", 100 trials"), (5000, ", 5,000 trials")):
+        figures.in_turn(row + suffix, "reports/s", some if trials < 5000 else few, {
+            "hypertune, threads, Journal (Auto)": own([*overhead, "asha", str(trials), "27", "2", "bare", "default"]),
+            "Optuna, memory (TPE)": rate([*optuna, "asha", "memory", str(trials), "27", "default"], 900)})
 
     row = "process start to first report"
 
@@ -308,6 +321,7 @@ def main():
     parser.add_argument("--out", help="where the figures go, a line of JSON each")
     parser.add_argument("--no-ray", action="store_true", help="leave Ray Tune out")
     parser.add_argument("--quick", action="store_true", help="few repetitions and small counts")
+    parser.add_argument("--only", default="", metavar="TEXT", help="the figures whose names contain this, alone")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--check", action="store_true", help="hypertune's rows alone, beside the published ones")
     what.add_argument("--publish", action="store_true", help="make this run the published one")
@@ -320,10 +334,12 @@ def main():
         return 1
     if not (args.programs and args.python and args.out):
         parser.error("--programs, --python and --out are needed to measure")
+    if args.only and (args.check or args.publish):
+        parser.error("--only measures a part of the figures: --check and --publish are about all of them")
     if args.check:
         args.quick = read_published()[0]["quick"]  # like is compared with like
     with open(args.out, "w") as file:
-        figures = Figures(file, peers=not args.check)
+        figures = Figures(file, peers=not args.check, only=args.only)
         head = {"machine": machine(), "commit": commit(), "quick": args.quick, "yardstick": yardstick()}
         file.write(json.dumps(head) + "\n")
         whole = True
