@@ -2,8 +2,9 @@
 
 #include "commands.hpp"
 #include "init_guess.hpp"
+#include "init_metrics.hpp"
 #include "init_probe.hpp"
-#include "metric_names.hpp"
+#include "init_words.hpp"
 #include "shell_words.hpp"
 
 #include <hypertune/config/sweep.hpp>
@@ -22,11 +23,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace hypertune::inline v0::command {
@@ -39,28 +42,36 @@ struct Metric {
   std::string name = "loss";
   Mode mode = Mode::minimize;
   std::string comment;
-  std::vector<std::pair<std::string, std::string>> expressions;
+  std::string expression;              // empty: from JSON lines
+  bool sure = false;                   // it was found
+  std::optional<std::size_t> reports;  // of a whole run, if one was seen
 };
 
-// Chooses among several metrics the one that judges the model best: one on held-out data, and a score before a loss.
-Metric metric_of(const ProbedReports& reports) {
-  std::vector<std::string> names = reports.json;
-  const bool json = !names.empty();
-  for (const auto& [name, expression] : reports.expressions)
-    if (!json) names.push_back(name);
-  const auto rank = [](const std::string& name) {
-    const auto mode = mode_of_name(name);
-    const bool held_out = name.find("val") != std::string::npos || name.find("test") != std::string::npos ||
-                          name.find("dev") != std::string::npos;
-    return (mode ? 2 : 0) + (held_out ? 4 : 0) + (mode == Mode::maximize ? 1 : 0);
-  };
+Metric metric_of(const std::vector<FoundMetric>& found, const ProbedRun& run, const std::vector<std::string>& words) {
   Metric metric;
-  if (names.empty()) return metric;
-  metric.name =
-      *std::max_element(names.begin(), names.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-  metric.mode = mode_of_name(metric.name).value_or(Mode::minimize);
-  metric.comment = fmt::format("# The command reports {}. Is this the one, and the direction?", fmt::join(names, ", "));
-  if (!json) metric.expressions = reports.expressions;
+  const FoundMetric* best = metric_to_tune(found, words);
+  if (best == nullptr) {
+    std::vector<std::string> same;
+    constexpr std::size_t few = 5;
+    for (const auto& one : found)
+      if (one.constant() && mode_of_found(one) && same.size() < few) same.push_back(one.name);
+    if (!same.empty())
+      metric.comment = fmt::format("# It prints {} too, which {} the same in all runs.\n", fmt::join(same, ", "),
+                                   same.size() == 1 ? "was" : "were");
+    return metric;
+  }
+  metric.sure = true;
+  metric.name = best->name;
+  metric.mode = mode_of_found(*best).value_or(Mode::minimize);
+  if (run.status) metric.reports = is_score(*best) ? best->values.front().size() : 1;
+  if (!best->json) metric.expression = best->expression(found);
+  std::vector<std::string> names;
+  constexpr std::size_t most = 12;
+  for (const auto& one : found)
+    if (one.json == best->json && !one.constant() && names.size() < most) names.push_back(one.name);
+  if (std::find(names.begin(), names.end(), metric.name) == names.end()) names.push_back(metric.name);
+  metric.comment =
+      fmt::format("# The command reports {}. Is {} the one, and the direction?", fmt::join(names, ", "), metric.name);
   return metric;
 }
 
@@ -73,14 +84,20 @@ std::optional<fs::path> installed_schema() {
   return fs::exists(file, error) ? std::optional(std::move(file)) : std::nullopt;
 }
 
+// After the program that the command is about, or its script.
 std::string name_of(const std::vector<std::string>& command) {
-  std::string name;
-  for (const auto& word : command) {
-    const fs::path file(word);
-    if (word.starts_with('-')) break;
-    if (name.empty() || file.has_extension()) name = file.stem().string();
-    if (file.has_extension()) break;
+  std::vector<std::string> words = command;
+  if (const auto script = started_by(words).script) {
+    const auto commands = shell_commands(command[*script]);
+    words.clear();
+    for (const auto& one : commands)
+      if (words.empty() && one.front().text != "cd")
+        for (const auto& word : one) words.push_back(word.text);
   }
+  if (words.empty()) return "sweep";
+  const Started started = started_by(words);
+  const std::string& word = words[std::max(started.program + 1, started.arguments) - 1];
+  const std::string name = word.find(' ') == std::string::npos ? fs::path(word).stem().string() : std::string();
   std::string out;
   for (const char c : name)
     if ((static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) != 0) || c == '_' ||
@@ -100,47 +117,65 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
   out += fmt::format("name: {}\n\ntrial:\n  # {{name}} stands for the value of a parameter below.\n  command:\n",
                      yaml_text(name_of(arguments.command)));
   for (const auto& word : guess.command) out += "    - " + yaml_text(word) + "\n";
-  if (!metric.expressions.empty()) {
-    out +=
-        "  # The numbers in what it prints, by regular expressions with one group each. Printing a JSON line a step,\n"
-        "  # {\"step\": 0, \"loss\": 0.5}, is surer.\n  metrics:\n";
-    for (const auto& [name, expression] : metric.expressions)
-      if (name == metric.name) out += fmt::format("    {}: {}\n", yaml_text(name), yaml_text(expression));
-  }
+  for (const auto& note : guess.notes) out += "  # " + detail::terminal::printable(note) + "\n";
+  if (!metric.expression.empty())
+    out += fmt::format(
+        "  # The number in what it prints, by a regular expression with one group. Printing a JSON line a step,\n"
+        "  # {{\"step\": 0, \"loss\": 0.5}}, is surer.\n  metrics:\n    {}: {}\n",
+        yaml_text(metric.name), yaml_text(metric.expression));
   out +=
       "\n# What may vary. Other domains: uniform, log_uniform, integer, log_int, choice, ordinal, normal, grid, "
       "…\nspace:\n";
   std::size_t widest = 0;
-  for (const auto& parameter : guess.space) widest = std::max(widest, parameter.name.size() + parameter.domain.size());
+  for (const auto& parameter : guess.space)
+    widest = std::max(widest, parameter.name.size() + parameter.domain.text().size());
   for (const auto& parameter : guess.space) {
-    const std::string entry = fmt::format("{}: {}", parameter.name, parameter.domain);
+    const std::string entry = fmt::format("{}: {}", parameter.name, parameter.domain.text());
     out += fmt::format("  {:<{}}  # {}\n", entry, std::min<std::size_t>(widest + 2, 70),
                        detail::terminal::printable(parameter.comment));
   }
   for (const auto& left : guess.left) out += "  # left as it is: " + detail::terminal::printable(left) + "\n";
   out += "\n";
-  out += metric.comment.empty()
-             ? "# CHANGE THIS: the name under which the command reports what is tuned, in a JSON line a "
-               "step such as\n# {\"step\": 0, \"loss\": 0.5}, and which way it is better (min or max).\n"
-             : metric.comment + "\n";
+  out += !metric.sure ? metric.comment +
+                            "# CHANGE THIS: the name under which the command reports what is tuned, in a JSON line a "
+                            "step such as\n# {\"step\": 0, \"loss\": 0.5}, and which way it is better (min or max).\n"
+                      : metric.comment + "\n";
   out += fmt::format("metric: {}\nmode: {}\n\n", yaml_text(metric.name), metric.mode == Mode::minimize ? "min" : "max");
   const std::size_t samples = std::clamp<std::size_t>(15 * guess.space.size(), 30, 200);
   out += fmt::format("# How many configurations are tried.\nsamples: {}\n", samples);
-  if (guess.steps && *guess.steps > 1)
+  // What a run has reported counts before what the command was asked for.
+  const std::size_t steps = metric.reports ? *metric.reports : static_cast<std::size_t>(guess.steps.value_or(0));
+  if (steps > 1)
     out += fmt::format(
-        "# Bad trials end early: they are compared after 1, 3, 9, … reports. max_steps is the reports of a "
-        "whole\n# training, here as many as the command was asked for.\nschedule: {{type: asha, max_steps: "
-        "{}, grace_period: 1, reduction_factor: 3}}\n",
-        *guess.steps);
-  else
+        "# Bad trials end early: they are compared after 1, 3, 9, … reports. max_steps is the reports of a whole\n"
+        "# training, here as many as the command {}.\nschedule: {{type: asha, max_steps: {}, grace_period: 1, "
+        "reduction_factor: 3}}\n",
+        metric.reports ? "made when it was run" : "was asked for", steps);
+  else if (!metric.reports)
     out +=
         "# Bad trials end early, where each reports more than once. max_steps: the reports of a whole training.\n"
         "# schedule: {type: asha, max_steps: 27, grace_period: 1, reduction_factor: 3}\n";
-  out += "# What each trial takes of the machine; as many run at once as there is room for.\nresources: {cpus: 1}\n";
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  out += "# What each trial takes of the machine; as many run at once as there is room for.\n";
+  if (!guess.shared.empty())
+    out += fmt::format("# One at a time, because each writes {}.\nconcurrency: 1\n",
+                       detail::terminal::printable(fmt::format("{}", fmt::join(guess.shared, ", "))));
+  out += fmt::format("resources: {{cpus: {}}}\n", std::min(guess.threads.value_or(1), cores));
   out +=
       "# failures: {max: 1}              # try a trial that failed once more\n"
       "# executor: {type: ssh, hosts: [lab1, lab2]}\n";
   return out;
+}
+
+// A guess that leaves more as it is, with the ranges that were tried for what remains.
+Guess without(const Guess& tried, Guess less) {
+  for (auto& parameter : less.space)
+    for (const auto& one : tried.space)
+      if (one.name == parameter.name) parameter = one;
+  less.notes = tried.notes;
+  less.shared = tried.shared;
+  for (const auto& [from, to] : tried.moved) move_file(less, from, to);
+  return less;
 }
 
 void write_file(const InitArguments& arguments, const std::string& text) {
@@ -177,18 +212,24 @@ int init(const InitArguments& arguments) {
     fail(Errc::usage, "--timeout takes a duration such as 30s, not '{}'", arguments.timeout);
   if (process::program_file(words.front()).empty())
     fail(Errc::usage, "there is no program '{}' that may be run", words.front());
-  CommandHelp help;
-  ProbedReports reports;
-  if (arguments.probe) {
-    help = probe_help(words, *timeout);
-    reports = probe_reports(words, *timeout);
-  }
-  const Guess guess = guess_from(words, help);
+  Helps helps;
+  if (arguments.probe) helps = probe_help(words, *timeout);
+  Guess guess = guess_from(words, helps);
   if (guess.space.empty())
     fail(Errc::usage,
          "no option of the command has a value that could vary: give it as you would run it, with its values, such as "
          "hypertune init -- python3 train.py --lr 0.01");
-  const Metric metric = metric_of(reports);
+  MetricFinder finder;
+  ProbedRun probed;
+  if (arguments.probe) {
+    timespec begin{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+    probed = probe_command(words, *timeout, finder);
+    Pinned pinned;
+    try_ends({words, probed, begin, *timeout}, guess, pinned, finder);
+    if (!pinned.empty()) guess = without(guess, guess_from(words, helps, pinned));
+  }
+  const Metric metric = metric_of(finder.found(), probed, words);
   const std::string text = file_text(asked, guess, metric);
   sweep_from_yaml(load_yaml_text(text, arguments.output), false);  // write only a file that can be read
   write_file(asked, text);
@@ -196,8 +237,8 @@ int init(const InitArguments& arguments) {
   for (const auto& parameter : guess.space)
     fmt::print("{} {}", &parameter == guess.space.data() ? ":" : ",", parameter.name);
   fmt::print("\n");
-  if (!reports.failure.empty()) detail::say("hypertune: --probe: " + detail::terminal::printable(reports.failure));
-  if (metric.comment.empty())
+  if (!probed.failure.empty()) detail::say("hypertune: --probe: " + detail::terminal::printable(probed.failure));
+  if (!metric.sure)
     fmt::print("Name the metric in it ('{}' stands there now{}), then: hypertune check {} --run\n", metric.name,
                arguments.probe ? "; none was found in what the command printed" : "",
                detail::shell_quote(arguments.output));
