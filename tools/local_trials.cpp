@@ -101,6 +101,7 @@ void require_sound_texts(const Sweep& sweep) {
   for (const auto& [name, where] : trial.metric_places)
     at(where,
        [&] { local::detail::check_pattern(trial.metrics.at(name), fmt::format("'trial.metrics.{}'", name), 1); });
+  if (!trial.step.empty()) at(trial.step_place, [&] { local::detail::check_pattern(trial.step, "'trial.step'", 1); });
   for (const auto& rule : trial.log_rules)
     at(rule.where, [&] { local::detail::check_pattern(rule.match, "'failures.log'", 0); });
 }
@@ -169,6 +170,9 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
     options.files.push_back(
         {.path = file.path, .text = template_text(sweep, file), .style = style_of(file), .source = source_of(file)});
   options.metrics = sweep.trial->metrics;
+  options.units = sweep.trial->units;
+  options.step = sweep.trial->step;
+  options.first_step = sweep.trial->first_step;
   options.environment = sweep.trial->environment;
   options.grace = sweep.trial->grace;
   // Shorter than the hang limit, so that rank 0, which waits for it, is not taken for hung.

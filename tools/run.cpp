@@ -28,7 +28,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <fstream>
+#include <ios>
 #include <map>
 #include <memory>
 #include <optional>
@@ -113,6 +117,50 @@ void print_summary_below_table(const Results& results, std::size_t rows, const s
   print_line(fmt::format("{} failed: {}", results.count(TrialState::failed), line));
 }
 
+// The first line of a trial's log in which the value of this metric was refused, and why; empty if there is none.
+std::string refused_line(const std::string& log, const std::string& metric) {
+  const std::string words = fmt::format("what the expression for '{}' finds is no number that is sure: ", metric);
+  const auto at = log.find(words);
+  if (at == std::string::npos) return "";
+  const auto begin = log.rfind('\n', at) + 1;  // npos + 1 is 0
+  std::string why = log.substr(at + words.size(), log.find('\n', at) - at - words.size());
+  std::string line;
+  if (log.substr(begin, at - begin).find("the line above") != std::string::npos && begin > 1) {
+    const auto above = log.rfind('\n', begin - 2) + 1;
+    line = "'" + log.substr(above, begin - 1 - above) + "'";
+  } else {
+    const auto open = log.find('\'', begin);
+    line = log.substr(open, log.find("' is not taken", open) + 1 - open);
+  }
+  return fmt::format("the first line refused is {}: {}", line, why);
+}
+
+// Names the expressions whose metric no trial has reported. That of a tuned one is the cause of its trials' failure.
+void print_unread_metrics(const Sweep& sweep, const Results& results) {
+  constexpr std::size_t most_trials = 100, most_bytes = std::size_t{1} << 20U;
+  const auto objectives = objectives_of(sweep.options);
+  const auto& reported = results.metrics();
+  std::string text;
+  for (const auto& [name, pattern] : sweep.trial->metrics) {
+    if (reported.empty() || std::find(reported.begin(), reported.end(), name) != reported.end() ||
+        std::any_of(objectives.begin(), objectives.end(),
+                    [&, &name = name](const auto& o) { return o.metric == name; }))
+      continue;
+    std::string why;
+    for (std::size_t i = 0; i < std::min(results.size(), most_trials) && why.empty(); ++i) {
+      std::ifstream in(results.directory() / "trials" / std::to_string(results.trials()[i].trial) / "log",
+                       std::ios::binary);
+      std::string log(most_bytes, '\0');
+      in.read(log.data(), static_cast<std::streamsize>(log.size()));
+      log.resize(static_cast<std::size_t>(in.gcount()));
+      why = refused_line(log, name);
+    }
+    text += fmt::format("{}'{}' was never read: {}", text.empty() ? "" : "; ", name,
+                        why.empty() ? "its expression matches no line that was printed" : why);
+  }
+  if (!text.empty()) print_line(detail::terminal::printable(text));
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -186,6 +234,7 @@ int run(const RunArguments& arguments) {
   constexpr std::size_t rows = 20;
   std::fputs(results.table({.rows = rows, .width = terminal_width()}).c_str(), stdout);
   print_summary_below_table(results, rows, directory.string());
+  print_unread_metrics(sweep, results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted && belongs_to_job()) {

@@ -4,6 +4,7 @@
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/error_tail.hpp>
+#include <hypertune/local/number_text.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
 
@@ -12,7 +13,9 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <memory>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -135,6 +138,135 @@ TEST_CASE("a number that an expression finds is read whole or not at all") {
   CHECK_THAT(why, ContainsSubstring("'1,234' may be 1234 or 1.234"));
   CHECK_FALSE(local::number_in_text("1,234.", why));
   CHECK_THAT(why, ContainsSubstring("'1,234.' may be 1234 or 1.234"));
+}
+
+TEST_CASE("a number is read whole, whatever part of it the expression has found") {
+  struct Read {
+    std::string unit, said, why;
+    double value = 0;
+    bool good = false;
+  };
+  const auto read = [](const std::string& pattern, const std::string& line, const char* unit = "") {
+    INFO(pattern << " on " << line);
+    std::smatch match;
+    REQUIRE(std::regex_search(line, match, std::regex(pattern)));
+    const auto around = local::detail::surroundings_of_group(pattern);
+    const auto begin = static_cast<std::size_t>(match.position(1));
+    Read read;
+    const auto value =
+        local::number_in_line({.line = line,
+                               .begin = begin,
+                               .end = begin + static_cast<std::size_t>(match.length(1)),
+                               .match_end = static_cast<std::size_t>(match.position(0) + match.length(0)),
+                               .before = around.before,
+                               .after = around.after},
+                              local::number_unit_named(unit).value_or(local::NumberUnit::none), read.why, &read.said);
+    read.good = value.has_value();
+    read.value = value.value_or(0);
+    return read;
+  };
+  const auto value = [&](const std::string& pattern, const std::string& line, const char* unit = "") {
+    const auto found = read(pattern, line, unit);
+    INFO(pattern << " on " << line << ": " << found.why);
+    CHECK(found.good);
+    return found.value;
+  };
+  const auto refusal = [&](const std::string& pattern, const std::string& line, const char* unit = "") {
+    const auto found = read(pattern, line, unit);
+    INFO(pattern << " on " << line << ": " << found.value);
+    CHECK_FALSE(found.good);
+    return found.why;
+  };
+  const std::string init = "x *[=:] *([-+0-9.eE]+)", digits = "x=([0-9.]+)", greedy = "x.*([0-9.]+)",
+                    word = "x=([^ ]+)";
+  // Fortran, with its letter and without.
+  for (const auto& pattern : {init, digits, greedy, word}) {
+    CHECK(value(pattern, "x=1.2D-03") == 1.2e-3);
+    CHECK(value(pattern, "x=1.2e-05, y") == 1.2e-5);
+    CHECK(value(pattern, "x=0.1000000000-100 y") == 1e-101);
+    CHECK(value(pattern, "x=0.1000000000+123") == 1e122);
+    CHECK(value(pattern, "x=12.3k") == 12300);
+    CHECK(value(pattern, "x=1204k ") == 1204000);
+    CHECK(value(pattern, "x=1.5M") == 1.5e6);
+    CHECK(value(pattern, "x=1,234.5") == 1234.5);
+    CHECK(value(pattern, "x=1_000") == 1000);
+    CHECK(value(pattern, "x=1'234.5") == 1234.5);
+    CHECK(value(pattern, "x=3m12s") == 192);
+    CHECK(value(pattern, "x=1h2m3.5s)") == 3723.5);
+    CHECK(value(pattern, "x=1:02:03") == 3723);
+    CHECK_THAT(refusal(pattern, "x=0.91%"), ContainsSubstring("'0.91%' is no number: it is a percentage: name that by "
+                                                              "'unit: percent'"));
+    CHECK_THAT(refusal(pattern, "x=1,234"), ContainsSubstring("'1,234' may be 1234 or 1.234"));
+    CHECK_THAT(refusal(pattern, "x=1,5"), ContainsSubstring("comma may stand before decimals"));
+    CHECK_THAT(refusal(pattern, "x=1.234,56"), ContainsSubstring("may separate thousands"));
+    CHECK_THAT(refusal(pattern, "x=1.2.3"), ContainsSubstring("is no number"));
+    CHECK_THAT(refusal(pattern, "x=12.3K"), ContainsSubstring("1000 or 1024"));
+    CHECK_THAT(refusal(pattern, "x=48.2MiB/s"), ContainsSubstring("'MiB' may be another size"));
+    CHECK_THAT(refusal(pattern, "x=3:12"), ContainsSubstring("may be minutes or hours"));
+    CHECK_THAT(refusal(pattern, "x=1.2*10^-3"), ContainsSubstring("power of ten"));
+    CHECK(value(pattern, "x=12.3k", "count") == 12300);
+    CHECK(value(pattern, "x=12.3K", "count") == 12300);
+    CHECK(value(pattern, "x=1.5Mbit/s", "count") == 1.5e6);
+    CHECK(value(pattern, "x=91.5%", "percent") == 91.5);
+    CHECK(value(pattern, "x=91.5", "percent") == 91.5);
+    CHECK(value(pattern, "x=1204kB", "bytes") == 1204000);
+    CHECK(value(pattern, "x=1.5MiB/s", "bytes") == 1.5 * 1024 * 1024);
+    CHECK(value(pattern, "x=500", "bytes") == 500);
+    CHECK(value(pattern, "x=12.3ms", "seconds") == Approx(0.0123));
+    CHECK(value(pattern, "x=45.6\xc2\xb5s", "seconds") == Approx(45.6e-6));
+    CHECK(value(pattern, "x=3:12", "seconds") == 192);
+    CHECK(value(pattern, "x=90", "seconds") == 90);
+    CHECK(value(pattern, "x=1.5min", "seconds") == 90);
+    CHECK_THAT(refusal(pattern, "x=12.3kg", "seconds"), ContainsSubstring("'kg' is no unit of time"));
+    CHECK_THAT(refusal(pattern, "x=12kb", "bytes"), ContainsSubstring("'kb' is no unit of bytes"));
+  }
+  for (const auto& pattern : {init, word}) {
+    CHECK(value(pattern, "x=1.#INF") == std::numeric_limits<double>::infinity());
+    CHECK(value(pattern, "x=-1.#INF00") == -std::numeric_limits<double>::infinity());
+    CHECK(std::isnan(value(pattern, "x=-1.#IND")));
+    CHECK(std::isnan(value(pattern, "x=1.#QNAN")));
+  }
+  CHECK(value("x +([-0-9.,]+) +s", "x 1,234.5 s") == 1234.5);
+  CHECK(value(digits + " ", "x=91.5 % of them") == 91.5);
+  CHECK(value("x +([0-9.]+)", "x 3m 12s", "seconds") == 192);
+  CHECK(value("x +([0-9.]+)", "x 91.5 %", "percent") == 91.5);
+  CHECK(value("x +([0-9.]+)", "x 12.3 loss 5", "seconds") == 12.3);
+  // Before the group: what the expression has swallowed.
+  CHECK(value(greedy, "x 0.57") == 0.57);
+  CHECK(value(greedy, "x is -0.57") == -0.57);
+  CHECK(value("x=.?([0-9.]+)", "x=-0.5") == -0.5);
+  CHECK(value("x=-?([0-9.]+)", "x=-0.5") == -0.5);
+  CHECK(value("x-([0-9.]+)", "x-0.5") == 0.5);
+  CHECK(value("x=-([0-9.]+)", "x=-0.5") == 0.5);
+  CHECK(value("x-?([0-9]+)", "x-7") == 7);
+  CHECK(value("x=-?(inf)", "x=-inf") == -std::numeric_limits<double>::infinity());
+  // What stands next to a number and is no part of it.
+  CHECK(value(digits, "x=0.5s") == 0.5);
+  CHECK(read(digits, "x=12.3ms y").said == "ms");
+  CHECK(value(digits, "x=12.3ms") == 12.3);
+  CHECK(value(digits, "x=0.5, y=0.6") == 0.5);
+  CHECK(value(digits, "x=0.5,0.6") == 0.5);
+  CHECK(value(digits, "x=0.5/1.0") == 0.5);
+  CHECK(value(digits, "x=0.5.") == 0.5);
+  CHECK(value("x=.([0-9.]+)", "x=(0.5)") == 0.5);
+  CHECK(value(digits, "x=20x") == 20);
+  CHECK(value(digits, "x=9.9it/s") == 9.9);
+  CHECK(value(digits, "x=0.5-0.7") == 0.5);
+  CHECK(value(digits, "x=0.5+-0.1") == 0.5);
+  CHECK(value("v1.2.3 x=([0-9.]+)", "v1.2.3 x=0.5") == 0.5);
+  CHECK(value("([0-9]+)/", "epoch 3/10") == 3);
+  CHECK(value("epoch ([0-9]+)", "epoch 3/10") == 3);
+  CHECK(value("epoch ([0-9]+)", "epoch 3: 12") == 3);
+  // What the expression names itself.
+  CHECK(value("x=([0-9.]+)%", "x=91.5%") == 91.5);
+  CHECK(value("x=([0-9.]+) *kB", "x=12.3kB") == 12.3);
+  CHECK(value("x=([0-9.]+)K", "x=12.3K") == 12.3);
+  CHECK(value("([0-9]+):[0-9]+", "12:34") == 12);
+  CHECK(value("[0-9]+:([0-9]+)", "12:34") == 34);
+  CHECK(value("^[0-9]+,([0-9.]+),([0-9.]+)", "3,0.5,0.7") == 0.5);
+  CHECK(value("^([0-9]+),([0-9.]+)", "3,0.5") == 3);
+  CHECK(value("([0-9]+)\\.[0-9]+", "12.75") == 12);
+  CHECK(value("x=([0-9.]+)\\D", "x=1.2D-03") == 1.2e-3);
 }
 
 TEST_CASE("the command line: names, braces, mistakes") {

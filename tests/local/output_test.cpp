@@ -277,6 +277,55 @@ TEST_CASE("an error on standard output is a cause") {
   CHECK(cause("echo 'note: slow' >&2; echo 'test error: 0.5'") == "the command exited with code 1: note: slow");
 }
 
+TEST_CASE("the step is taken from the line, whether it counts from 0 or from 1") {
+  const auto steps = [](const std::string& script, std::optional<int> first = {}) {
+    Bench bench(
+        shell(script, {.metrics = {{"loss", "loss=([0-9.]+)"}}, .step = "epoch ([0-9]+)", .first_step = first}));
+    std::vector<std::pair<int, double>> found;
+    bench.launch(0, "");
+    for (;;) {
+      auto event = bench.events.next_of<Reported, Finished>();
+      const auto* reported = std::get_if<Reported>(&event);
+      if (reported == nullptr) return found;
+      found.emplace_back(reported->report.step.value_or(-1), reported->report.metrics.front().second);
+      bench.executor.perform(Continue{0, 0});
+    }
+  };
+  using Steps = std::vector<std::pair<int, double>>;
+  CHECK(steps("for e in 1 2 3; do echo epoch $e/3 loss=0.$e; done") == Steps{{0, 0.1}, {1, 0.2}, {2, 0.3}});
+  CHECK(steps("for e in 0 1 2; do echo epoch $e; echo loss=0.$e; done") == Steps{{0, 0}, {1, 0.1}, {2, 0.2}});
+  CHECK(steps("for e in 10 20; do echo epoch $e loss=0.$e; done") == Steps{{9, 0.1}, {19, 0.2}});
+  CHECK(steps("for e in 1 2; do echo epoch $e loss=0.$e; done", 0) == Steps{{1, 0.1}, {2, 0.2}});
+  // One bar over all epochs: of each step the last update counts.
+  CHECK(steps(R"(printf '\repoch 0/3'; for e in 1 2 3; do for b in 1 2; do printf '\repoch %s/3 loss=0.%s%s' $e $e $b
+done; done)") == Steps{{0, 0.12}, {1, 0.22}, {2, 0.32}});
+}
+
+TEST_CASE("numbers in a program's lines are read whole or refused with the line") {
+  SECTION("what init writes") {
+    Bench bench(shell("echo 'iops: 12.3k'; echo 'iops: 1204k'; echo 'iops: 1.2D+03'; echo 'iops: 91%'; echo 'iops: 7'",
+                      {.metrics = {{"iops", "iops *[=:] *([-+0-9.eE]+)"}}}));
+    CHECK(reports_of(bench) ==
+          std::vector<Metrics>{{{"iops", 12300}}, {{"iops", 1204000}}, {{"iops", 1200}}, {{"iops", 7}}});
+    CHECK_THAT(log_of(bench),
+               ContainsSubstring("iops: 91%\nhypertune: the line above is not taken as a report: what the "
+                                 "expression for 'iops' finds is no number that is sure: '91%'"));
+  }
+  SECTION("letters that change") {
+    Bench bench(shell("echo 'took 1.5s'; echo 'took 2s'; echo 'took 900ms'; echo 'took 2.5s'",
+                      {.metrics = {{"t", "took ([0-9.]+)"}}}));
+    CHECK(reports_of(bench) == std::vector<Metrics>{{{"t", 1.5}}, {{"t", 2}}, {{"t", 2.5}}});
+    CHECK_THAT(log_of(bench), ContainsSubstring("ms follows it, and s followed the one before"));
+  }
+  SECTION("with a unit") {
+    Bench bench(shell("echo 'took 1.5s'; echo 'took 900ms'; echo 'took 1m2s'",
+                      {.metrics = {{"t", "took ([0-9.]+)"}}, .units = {{"t", "seconds"}}}));
+    CHECK(reports_of(bench) == std::vector<Metrics>{{{"t", 1.5}}, {{"t", 0.9}}, {{"t", 62}}});
+  }
+  CHECK_THROWS_WITH(shell("x", {.metrics = {{"t", "(.)"}}, .units = {{"t", "hours"}}}),
+                    ContainsSubstring("there is no unit 'hours'"));
+}
+
 TEST_CASE("real programs that draw bars are read") {
   SECTION("zstd") {
     if (!there("zstd")) return;

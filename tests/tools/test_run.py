@@ -43,6 +43,24 @@ class Run(Case):
         for r in self.results():
             self.assertAlmostEqual(r["metrics"]["accuracy"], r["params"]["lr"] / 2, places=12)
 
+    def test_metrics_that_were_never_read_are_named_once(self):
+        self.write("import sys\nprint('size: 91%', file=sys.stderr, flush=True)\nprint('share: 0.91%')\n"
+                   "print('acc=0.5', flush=True)\n", "plain.py")
+        metrics = ('  metrics: {accuracy: "acc=([0-9.]+)", share: "share: ([0-9.]+)", size: "size: ([-+0-9.eE]+)", '
+                   'gone: "gone: (.+)"}')
+        sweep = SWEEP.replace("[python3, train.py]", "[python3, plain.py]\n" + metrics)
+        out, _ = self.run_command("run", self.write(sweep), "--set", "samples=3")
+        out = " ".join(out.split())
+        self.assertEqual(out.count("was never read"), 3)
+        self.assertIn("'gone' was never read: its expression matches no line that was printed; 'share' was never read: "
+                      "the first line refused is 'share: 0.91%': '0.91%' is no number: it is a percentage", out)
+        self.assertIn("'size' was never read: the first line refused is 'size: 91%': '91%' is no number", out)
+        self.run_command("run", self.write(sweep.replace("share: ([0-9.]+)", "share: ([0-9.]+)%")
+                                           .replace(', gone: "gone: (.+)"', "")
+                                           .replace('"size: ([-+0-9.eE]+)"', '{match: "size: ([0-9.]+)", unit: percent}')),
+                         "--set", "samples=1", "--output", "again")
+        self.assertEqual(self.results("again")[0]["metrics"], {"accuracy": 0.5, "share": 0.91, "size": 91})
+
     def test_a_metric_called_time_stands_apart_and_one_called_step_is_refused(self):
         self.write('import json, time\nfor i in range(3): print(json.dumps({"step": i, "time": i / 2, "accuracy": i}), flush=True)\n', "train.py")
         self.run_command("run", self.write(SWEEP.replace("schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}\n", "")), "--set", "samples=1")

@@ -43,6 +43,9 @@ struct TrialSpec {
   std::vector<std::pair<std::size_t, std::size_t>> command_groups;
   std::vector<TrialFileSpec> files;
   std::map<std::string, std::string> metrics;  ///< regular expressions over the output, by metric; empty: JSON lines
+  std::map<std::string, std::string> units;    ///< percent, seconds, bytes or count, by metric; of those that name it
+  std::string step;                            ///< a regular expression that finds the step; empty: steps are counted
+  std::optional<int> first_step;               ///< what the program calls its first step, if that is said
   std::map<std::string, std::string> environment;
   double grace = 10;  ///< seconds from SIGTERM to SIGKILL
   std::vector<LogRuleSpec> log_rules;
@@ -50,6 +53,7 @@ struct TrialSpec {
   /// expression.
   std::vector<std::string> command_places;
   std::map<std::string, std::string> metric_places;
+  std::string step_place;
 };
 
 /// executor: where the trials run.

@@ -258,10 +258,24 @@ inline TrialSpec trial_from_yaml(const Node& node) {
   if (const auto metrics = node.find("metrics"))
     for (const auto& [name, pattern] : metrics->entries()) {
       command_metric(pattern, name);
-      trial.metrics[name] = pattern.as<std::string>();
-      trial.metric_places[name] = pattern.where();
+      if (pattern.is_map()) check_values(pattern, metric_expression_keys());
+      const Node match = pattern.is_map() ? pattern["match"] : pattern;
+      trial.metrics[name] = match.as<std::string>();
+      trial.metric_places[name] = match.where();
+      if (pattern.is_map() && pattern.has("unit")) trial.units[name] = pattern["unit"].as<std::string>();
     }
   if (const auto files = node.find("files")) trial.files = trial_files_from_yaml(*files);
+  if (const auto step = node.find("step")) {
+    if (!node.has("metrics"))
+      step->fail("'{}' goes with 'trial.metrics': a JSON line has its step in it", step->path());
+    if (step->is_map()) {
+      check_values(*step, step_expression_keys());
+      if (step->has("first")) trial.first_step = (*step)["first"].as<int>();
+    }
+    const Node match = step->is_map() ? (*step)["match"] : *step;
+    trial.step = match.as<std::string>();
+    trial.step_place = match.where();
+  }
   if (const auto environment = node.find("environment"))
     for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
   if (const auto grace = node.find("grace")) trial.grace = grace->duration();

@@ -27,6 +27,21 @@ HYPERTUNE_YAML_INLINE const Keys& trial_file_keys() {
   return keys;
 }
 
+HYPERTUNE_YAML_INLINE const Keys& metric_expression_keys() {
+  static const Keys keys{
+      required(key("match", shape::text(), "the regular expression")),
+      key("unit", shape::word({"percent", "seconds", "bytes", "count"}),
+          "what the value is counted in: `91.5%` is 91.5 percent, `3m12s` 192 seconds, `1.5MiB` 1572864 bytes, and "
+          "`12.3k` a count of 12300")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& step_expression_keys() {
+  static const Keys keys{required(key("match", shape::text(), "the regular expression")),
+                         key("first", shape::whole(between(0, 1)), "what the program calls its first step, 0 or 1")};
+  return keys;
+}
+
 HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
   static const Keys keys{
       key("command", shape::either({shape::text(), shape::list(shape::texts())}),
@@ -34,8 +49,11 @@ HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
           "not "
           "at all"),
       key("binary", shape::text(), "a program without arguments: it reads `HYPERTUNE_PARAMS`"),
-      key("metrics", shape::entries(shape::text()),
-          "by name, a regular expression with one group, for trainers that print no JSON"),
+      key("metrics", shape::entries(shape::either({shape::text(), shape::map(metric_expression_keys())})),
+          "by name, a regular expression with one group, for trainers that print no JSON; or `{match: …, unit: …}`"),
+      key("step", shape::either({shape::text(), shape::map(step_expression_keys())}),
+          "with `metrics`: a regular expression that finds the step, in the line of the metrics or before; or `{match: "
+          "…, first: …}`"),
       key("files", shape::entries(shape::either({shape::text(), shape::map(trial_file_keys())})),
           "files in the trial's folder that are made from templates with its parameters: `{in.lammps: template.in}`"),
       key("environment", shape::entries(shape::scalar()), "added to the environment of the trainer"),

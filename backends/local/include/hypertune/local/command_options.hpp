@@ -5,6 +5,7 @@
 #include <hypertune/trial/trial.hpp>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ struct CommandOptions {
   std::vector<CommandFile> files = {};
   std::map<std::string, std::string> metrics =
       {};  ///< by name: a regular expression with a group, for lines without JSON
+  /// By name of such a metric, what its numbers are counted in: percent, seconds, bytes or count (see NumberUnit).
+  std::map<std::string, std::string> units = {};
+  /// A regular expression with a group that finds the step in the line of the metrics or in one before it. Empty: each
+  /// report is the next step.
+  std::string step = {};
+  /// What the command calls its first step, 0 or 1. By default that is 0 if the first metrics come with 0, or, in a
+  /// trial that goes on from a checkpoint, with the number of steps that it had done; else 1.
+  std::optional<int> first_step = {};
   std::map<std::string, std::string> environment = {};  ///< added to this program's environment
   std::vector<LogRule> log_rules = {};
   Seconds grace = 5;  ///< seconds between SIGTERM and SIGKILL

@@ -8,6 +8,7 @@
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/command_options.hpp>
 #include <hypertune/local/error_tail.hpp>
+#include <hypertune/local/number_text.hpp>
 #include <hypertune/local/output_lines.hpp>
 #include <hypertune/local/report_join.hpp>
 #include <hypertune/local/report_line.hpp>
@@ -36,7 +37,15 @@ namespace hypertune::inline v0::local::detail {
 struct CommandPlan {
   CommandLine line;
   std::vector<std::pair<std::string, PlaceholderText>> files;  // by their paths below the trial's folder
-  std::vector<std::pair<std::string, std::regex>> metrics;
+  /// What finds a number in a line.
+  struct Expression {
+    std::string name;  // of the metric
+    std::regex match;
+    GroupSurroundings around;
+    NumberUnit unit = NumberUnit::none;
+  };
+  std::vector<Expression> metrics;
+  std::optional<Expression> step;
   struct Rule {
     std::regex match;
     LogRule what;
@@ -150,6 +159,9 @@ class CommandRun final : public TrialRun {
 
   /// Matches the metric expressions. False: none of them matches.
   bool match_metrics(const Line& line);
+  /// The number that an expression finds in a line. `matches`: whether it matches; a number that is refused is logged.
+  std::optional<double> find_number(const Line& line, const CommandPlan::Expression& expression, bool& matches);
+  std::optional<int> find_step(const Line& line);
   Report report_of(JoinedReport joined);
 
   void match_rules(std::string_view line);
@@ -209,6 +221,8 @@ class CommandRun final : public TrialRun {
   std::optional<ReportJoin> join_;   // of what expressions find
   std::deque<JoinedReport> joined_;  // what it has made of that
   bool told_passing_ = false;
+  std::map<std::string, std::string> behind_numbers_;  // the letters behind each metric's first number
+  std::optional<int> first_step_;                      // what the command calls its first step: 0 or 1
   std::optional<CheckpointInfo> adopted_;
   std::optional<std::string> not_adopted_;
   int steps_ = 0;

@@ -1,5 +1,4 @@
-// Parses reports that commands print: a line with one JSON object, or a number that a regular expression has found in a
-// line.
+// Parses reports that commands print: a line with one JSON object.
 #pragma once
 
 #include <hypertune/detail/linkage.hpp>
@@ -26,11 +25,6 @@ struct ReportLine {
 
 /// The start of a line, for messages: without control characters, at most `most` bytes.
 std::string shortened(std::string_view line, std::size_t most = 120);
-
-/// The number in a text that a regular expression has found. nullopt if the text is no number as a whole; then `why`
-/// says why. Commas are accepted as thousands separators if they cannot be anything else: 1,234.5 and 1,234,567, but
-/// not 1,234, where the comma may be a decimal one.
-std::optional<double> number_in_text(std::string_view text, std::string& why);
 
 /// Parses a line. nullopt if it is no JSON object with a metric, a checkpoint, or a step and a text: then it is other
 /// output, and `why` says what is missing.

@@ -12,6 +12,7 @@
 #include <hypertune/local/impl/gpu_memory.hpp>
 #include <hypertune/local/impl/gpu_watch.hpp>
 #include <hypertune/local/impl/guardian.hpp>
+#include <hypertune/local/impl/number_text.hpp>
 #include <hypertune/local/impl/output_lines.hpp>
 #include <hypertune/local/impl/placeholder_text.hpp>
 #include <hypertune/local/impl/process_driver.hpp>

@@ -5,6 +5,7 @@
 #include <hypertune/local/command.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/command_run.hpp>
+#include <hypertune/local/number_text.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/trial/metric_name.hpp>
 #include <hypertune/trial/trial_file.hpp>
@@ -50,7 +51,7 @@ inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOp
     known.push_back(file.path);
   }
   CommandLine line(options.command, known, options.groups);
-  CommandPlan plan{std::move(line), {}, {}, {}, std::move(options), {}};
+  CommandPlan plan{std::move(line), {}, {}, {}, {}, std::move(options), {}};
   known = with_own_names(known);
   for (const auto& file : plan.options.files)
     plan.files.emplace_back(
@@ -61,8 +62,22 @@ inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOp
   };
   for (const auto& name : plan.options.objectives) require_free(name);
   for (const auto& [name, pattern] : plan.options.metrics) require_free(name);
+  const auto expression = [](const std::string& name, const std::string& pattern, const std::string& where) {
+    return CommandPlan::Expression{name, compile(pattern, where, 1), surroundings_of_group(pattern), NumberUnit::none};
+  };
   for (const auto& [name, pattern] : plan.options.metrics)
-    plan.metrics.emplace_back(name, compile(pattern, "metrics: " + name, 1));
+    plan.metrics.push_back(expression(name, pattern, "metrics: " + name));
+  for (const auto& [name, unit] : plan.options.units) {
+    const auto metric =
+        std::find_if(plan.metrics.begin(), plan.metrics.end(), [&](const auto& m) { return m.name == name; });
+    if (metric == plan.metrics.end()) fail(Errc::usage, "'{}' has a unit, but no expression", name);
+    const auto known = number_unit_named(unit);
+    if (!known) fail(Errc::usage, "metrics: {}: there is no unit '{}': percent, seconds, bytes or count", name, unit);
+    metric->unit = *known;
+  }
+  if (!plan.options.step.empty()) plan.step = expression("step", plan.options.step, "step");
+  if (const auto first = plan.options.first_step; first && (*first < 0 || *first > 1))
+    fail(Errc::usage, "the command's first_step is {}, but must be 0 or 1", *first);
   for (const auto& rule : plan.options.log_rules) plan.rules.push_back({compile(rule.match, "failures: log", 0), rule});
   if (!(plan.options.grace >= 0))
     fail(Errc::usage, "the command's grace is {} s, but must be 0 or more", plan.options.grace);

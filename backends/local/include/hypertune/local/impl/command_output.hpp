@@ -8,7 +8,9 @@
 #include <hypertune/trial/metric_name.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -250,6 +252,48 @@ HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
   }
 }
 
+HYPERTUNE_INLINE std::optional<double> CommandRun::find_number(const Line& line,
+                                                               const CommandPlan::Expression& expression,
+                                                               bool& matches) {
+  std::smatch match;
+  if (!std::regex_search(line.text, match, expression.match) || match[1].length() == 0) return std::nullopt;
+  matches = true;
+  const auto begin = static_cast<std::size_t>(match.position(1));
+  const NumberPlace place{.line = line.text,
+                          .begin = begin,
+                          .end = begin + static_cast<std::size_t>(match.length(1)),
+                          .match_end = static_cast<std::size_t>(match.position(0) + match.length(0)),
+                          .before = expression.around.before,
+                          .after = expression.around.after};
+  std::string why, behind;
+  auto value = number_in_line(place, expression.unit, why, &behind);
+  if (value && !behind.empty()) {
+    if (behind.size() > 2 && behind.back() == 's') behind.pop_back();  // 1 step, 2 steps
+    const auto& first = behind_numbers_.try_emplace(expression.name, behind).first->second;
+    if (first != behind && expression.name != "step") {  // a step may be 1st, 2nd
+      why = fmt::format("{} follows it, and {} followed the one before: name the unit, or write it behind the group",
+                        behind, first);
+      value.reset();
+    }
+  }
+  if (!value)
+    refuse(line, fmt::format("what the expression for '{}' finds is no number that is sure: {}", expression.name, why),
+           true);
+  return value;
+}
+
+HYPERTUNE_INLINE std::optional<int> CommandRun::find_step(const Line& line) {
+  if (!plan_.step) return std::nullopt;
+  bool matches = false;
+  const auto number = find_number(line, *plan_.step, matches);
+  if (!number) return std::nullopt;
+  if (*number < 0 || *number > std::numeric_limits<int>::max() - 1 || *number != std::floor(*number)) {
+    refuse(line, fmt::format("the step {} is no whole number from 0 on", *number), true);
+    return std::nullopt;
+  }
+  return static_cast<int>(*number);
+}
+
 HYPERTUNE_INLINE bool CommandRun::match_metrics(const Line& line) {
   if (plan_.metrics.empty()) return false;
   if (line.text.size() > max_searched) {
@@ -257,20 +301,13 @@ HYPERTUNE_INLINE bool CommandRun::match_metrics(const Line& line) {
     return false;
   }
   // A bar has its values when it is full. Where a line has no such end, its values count as time passes, unless the
-  // program is known to end its lines.
-  if (line.passing && (join_->any_stays() || counts_to_an_end(line.text))) return false;
+  // program is known to end its lines, or says its steps.
+  if (line.passing && (plan_.step || join_->any_stays() || counts_to_an_end(line.text))) return false;
   bool matches = false;
   FoundMetrics found{.error_stream = line.error_stream, .stays = line.stays, .row = line.row};
-  for (const auto& [name, regex] : plan_.metrics) {
-    std::smatch match;
-    if (!std::regex_search(line.text, match, regex) || match[1].length() == 0) continue;
-    matches = true;
-    std::string why;
-    if (const auto value = number_in_text(match[1].str(), why))
-      found.metrics.emplace_back(name, *value);
-    else
-      refuse(line, fmt::format("what the expression for '{}' finds is no number that is sure: {}", name, why), true);
-  }
+  for (const auto& expression : plan_.metrics)
+    if (const auto value = find_number(line, expression, matches)) found.metrics.emplace_back(expression.name, *value);
+  found.step = find_step(line);
   join_->add(std::move(found), joined_);
   if (!line.passing || !matches) return matches;
   join_->flush(joined_);
@@ -284,8 +321,11 @@ HYPERTUNE_INLINE Report CommandRun::report_of(JoinedReport joined) {
   note_judged(joined.metrics);
   Report report(std::move(joined.metrics));
   report.attributes = std::exchange(attributes_, {});
-  report.step = joined.step;
-  count_step(joined.step.value_or(steps_));
+  if (joined.step) {  // a bar may begin with 0 where its first values come with 1
+    if (!first_step_) first_step_ = *joined.step == context_->next_step() ? 0 : 1;
+    report.step = std::max(*joined.step - *first_step_, 0);
+  }
+  count_step(report.step.value_or(steps_));
   return report;
 }
 

@@ -86,8 +86,10 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   lines_.clear();
   joined_.clear();
   join_.emplace(plan_.metrics.size(), plan_.options.objectives);
-  out_.emplace(max_line);
-  err_.emplace(max_line);
+  out_.emplace(max_line, plan_.step.has_value());
+  err_.emplace(max_line, plan_.step.has_value());
+  behind_numbers_.clear();
+  first_step_ = plan_.options.first_step;
   over_ = told_passing_ = false;
   refusal_ = {};
   judged_ = told_repetition_ = false;

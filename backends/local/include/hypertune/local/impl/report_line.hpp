@@ -3,13 +3,13 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/utf8.hpp>
+#include <hypertune/local/number_text.hpp>
 #include <hypertune/local/report_line.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <system_error>
 #include <unordered_map>
 
 namespace hypertune::inline v0::local {
@@ -51,20 +51,8 @@ class ReportParser {
 
   /// Parses the whole text as a number of JSON or Python.
   static std::optional<double> number(std::string_view token) {
-    if (const auto special = word(token)) return special;
-    if (token.empty() || token.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return std::nullopt;
-    double value = 0;
-    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
-    if (end != token.data() + token.size()) return std::nullopt;
-    if (error == std::errc::result_out_of_range) {  // overflow or underflow
-      const auto exponent = token.find_first_of("eE");
-      const bool tiny =
-          exponent != std::string_view::npos && token.substr(exponent).find('-') != std::string_view::npos;
-      value = tiny ? 0 : std::numeric_limits<double>::infinity();
-      return token.front() == '-' ? -value : value;
-    }
-    if (error != std::errc()) return std::nullopt;
-    return value;
+    const auto special = word(token);
+    return special ? special : plain_number(token);
   }
 
  private:
@@ -245,48 +233,6 @@ class ReportParser {
 };
 
 }  // namespace detail
-
-HYPERTUNE_INLINE std::optional<double> number_in_text(std::string_view text, std::string& why) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  std::string_view word = text;
-  while (!word.empty() && blank(word.front())) word.remove_prefix(1);
-  // Strip punctuation that is no part of the number: `acc=([0-9.,]+)` on "acc=0.93, loss=0.2", or `loss: ([0-9.eE+-]+)`
-  // on "loss: 0.2312." A percent sign is not stripped, because it changes the value.
-  while (!word.empty() && (blank(word.back()) || std::string_view(",;:.!?)]}'\"+-").find(word.back()) != word.npos))
-    word.remove_suffix(1);
-  std::string plain(word);
-  const bool negative = plain.starts_with('-');
-  if (negative || plain.starts_with('+')) plain.erase(0, 1);
-  std::string lower = plain;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
-  if (lower == "nan") return std::numeric_limits<double>::quiet_NaN();
-  if (lower == "inf" || lower == "infinity")
-    return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
-  if (const auto comma = plain.find(','); comma != std::string::npos) {
-    const auto whole = std::min(plain.find_first_not_of("0123456789,"), plain.size());
-    bool thousands = comma >= 1 && comma <= 3 && plain[0] != '0' && (whole - comma) % 4 == 0;
-    for (std::size_t i = comma; i < whole; ++i) thousands = thousands && (plain[i] == ',') == ((i - comma) % 4 == 0);
-    if (!thousands || plain.find(',', whole) != std::string::npos) {
-      why = hypertune::detail::format("'{}' is no number", shortened(text, 40));
-      return std::nullopt;
-    }
-    if (whole - comma == 4 && (whole == plain.size() || plain[whole] != '.')) {
-      why = hypertune::detail::format("'{}' may be {}{} or {}.{}: print it without a comma", shortened(text, 40),
-                                      plain.substr(0, comma), plain.substr(comma + 1), plain.substr(0, comma),
-                                      plain.substr(comma + 1));
-      return std::nullopt;
-    }
-    std::erase(plain, ',');
-  }
-  const auto value =
-      plain.starts_with('+') || plain.starts_with('-') ? std::nullopt : detail::ReportParser::number(plain);
-  if (!value) {
-    why = hypertune::detail::format("'{}' is no number", shortened(text, 40));
-    return std::nullopt;
-  }
-  return negative ? -*value : *value;
-}
 
 HYPERTUNE_INLINE std::optional<ReportLine> parse_report_line(std::string_view text, std::string* why) {
   detail::ReportParser parser(text);
