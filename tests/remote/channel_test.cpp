@@ -13,6 +13,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -129,6 +130,49 @@ TEST_CASE("a message that cannot be used ends its stream, whatever is thrown, an
   other.channel->close();
   run(io);
   CHECK(other.ends.empty());
+}
+
+TEST_CASE("a stream asks for pieces after a poke, until there are none") {
+  asio::io_context io(1);
+  auto [a, b] = sockets();
+  auto a_out = copy_of(a), b_out = copy_of(b);
+  int asked = 0, left = 0, came = 0;
+  const auto sender = std::make_shared<Channel>(io, std::move(a), std::move(a_out), false);
+  sender->open({.message = [](const remote::wire::Message&) {},
+                .piece = [&]() -> std::optional<remote::wire::Message> {
+                  ++asked;
+                  if (left == 0) return std::nullopt;
+                  --left;
+                  return remote::wire::Piece{1, "bytes"};
+                },
+                .ended = [](const std::string&) {}});
+  const auto receiver = std::make_shared<Channel>(io, std::move(b), std::move(b_out), false);
+  receiver->open(
+      {.message = [&](const remote::wire::Message& m) { came += std::holds_alternative<remote::wire::Piece>(m); },
+       .ended = [](const std::string&) {}});
+  const auto go_on = [&] {
+    while (io.poll() > 0) {}
+  };
+  for (int i = 0; i < 3; ++i) {
+    sender->send(Notice{"text"});
+    go_on();
+  }
+  CHECK(asked == 0);
+  left = 3;
+  sender->poke();
+  go_on();
+  CHECK(asked == 4);
+  CHECK(came == 3);
+  sender->send(Notice{"text"});
+  go_on();
+  CHECK(asked == 4);
+  left = 1;
+  sender->poke();
+  go_on();
+  CHECK(came == 4);
+  sender->close();
+  receiver->close();
+  run(io);
 }
 
 TEST_CASE("of descriptors that are ready together, one can end the other") {

@@ -17,6 +17,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -63,8 +65,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
     /// Called for each message. If it throws an Error, the channel ends with it.
     std::function<void(wire::Message)> message;
     std::function<void()> heard = [] {};
-    /// Returns the next Piece or StreamPiece to send, if there is one. (The receiver of a StreamPiece calls
-    /// consumed().)
+    /// Returns the next Piece or StreamPiece to send, if there is one. If not, it is asked again after poke(). (The
+    /// receiver of a StreamPiece calls consumed().)
     std::function<std::optional<wire::Message>()> piece = [] { return std::nullopt; };
     /// Called once when the stream has ended, with the reason; not after close().
     std::function<void(const std::string& why)> ended;
@@ -76,6 +78,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
         watch_(asio::use_service<DescriptorWatch>(io)),
         in_(own(std::move(in))),
         out_(own(std::move(out))),
+        in_is_socket_(is_socket(in_)),
+        out_is_socket_(is_socket(out_)),
         beat_(io),
         expects_banner_(banner) {}
 
@@ -103,7 +107,10 @@ class Channel : public std::enable_shared_from_this<Channel> {
   }
   void send_banner() { waiting_ += wire::banner; }
   /// Handlers::piece may have a new Piece.
-  void poke() { flush_soon(); }
+  void poke() {
+    has_pieces_ = true;
+    flush_soon();
+  }
   /// This many bytes of pieces are no longer held, so the peer may send as many again.
   void consumed(std::size_t bytes) {
     consumed_ += bytes;
@@ -147,6 +154,22 @@ class Channel : public std::enable_shared_from_this<Channel> {
     return fd;
   }
 
+  static bool is_socket(const Descriptor& fd) {
+    struct stat info{};
+    return ::fstat(fd.get(), &info) == 0 && S_ISSOCK(info.st_mode);
+  }
+  // What is sent to a socket and received from it need not pass through the layer of files.
+  ssize_t read_in(char* data, std::size_t size) const {
+    if (!in_is_socket_) return hypertune::detail::read_some(in_.get(), data, size);
+    ssize_t n = 0;
+    do n = ::recv(in_.get(), data, size, 0);
+    while (n < 0 && errno == EINTR);
+    return n;
+  }
+  ssize_t write_out(const char* data, std::size_t size) const {
+    return out_is_socket_ ? ::send(out_.get(), data, size, MSG_NOSIGNAL) : ::write(out_.get(), data, size);
+  }
+
   void end(const std::string& why) {
     if (closed_) return;
     const auto handlers = handlers_;
@@ -158,7 +181,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void read() {
     std::array<char, 65536> bytes;
     for (int i = 0; i < 4 && !closed_; ++i) {
-      const ssize_t n = hypertune::detail::read_some(in_.get(), bytes.data(), bytes.size());
+      const ssize_t n = read_in(bytes.data(), bytes.size());
       if (n < 0 && errno == EAGAIN) return;
       if (n <= 0) return end(n == 0 ? std::string(closed_by_peer) : why(errno));
       take(std::string_view(bytes.data(), static_cast<std::size_t>(n)));
@@ -221,7 +244,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // Returns false if not everything could be written now.
   bool write() {
     while (!closed_ && sent_ < sending_.size()) {
-      const ssize_t n = ::write(out_.get(), sending_.data() + sent_, sending_.size() - sent_);
+      const ssize_t n = write_out(sending_.data() + sent_, sending_.size() - sent_);
       if (n >= 0) {
         sent_ += static_cast<std::size_t>(n);
       } else if (errno == EAGAIN) {
@@ -247,10 +270,12 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   // Pieces are sent only when nothing else waits, and within the peer's window.
   bool next_piece() {
-    if (closing_ || under_way_ + wire::piece_size > wire::window) return false;
+    if (!has_pieces_ || closing_ || under_way_ + wire::piece_size > wire::window) return false;
     const auto handlers = handlers_;
+    has_pieces_ = false;  // piece() may poke
     auto piece = handlers->piece();
     if (!piece) return !waiting_.empty();
+    has_pieces_ = true;
     if (const auto* part = std::get_if<wire::Piece>(&*piece)) under_way_ += part->bytes.size();
     if (const auto* part = std::get_if<wire::StreamPiece>(&*piece)) under_way_ += part->bytes.size();
     wire::append(waiting_, *piece);
@@ -277,6 +302,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   asio::io_context& io_;
   DescriptorWatch& watch_;
   Descriptor in_, out_;
+  const bool in_is_socket_, out_is_socket_;
   Wakeup beat_;
   bool expects_banner_;
   wire::BannerFilter banner_;
@@ -286,6 +312,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t sent_ = 0;  // bytes already written of sending_
   std::size_t under_way_ = 0, consumed_ = 0, held_ = 0;
   double interval_ = 1;
+  bool has_pieces_ = false;                  // perhaps
   bool flushing_ = false, blocked_ = false;  // a flush is posted; waiting until the stream is writable
   bool beating_ = false, closing_ = false, closed_ = false;
 };

@@ -136,8 +136,13 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
 
   // Used on the executor's thread:
   std::vector<LinkPointer> links_;
-  std::vector<LinkPointer> by_index_;     // hosts that the Tuner knows, by its number
-  std::map<RunKey, LinkPointer> by_run_;  // running or parked
+  std::vector<LinkPointer> by_index_;  // hosts that the Tuner knows, by its number
+  struct RunHash {
+    std::size_t operator()(RunKey run) const {
+      return std::hash<TrialId>()(run.first) ^ (static_cast<std::size_t>(run.second) << 40U);
+    }
+  };
+  std::unordered_map<RunKey, LinkPointer, RunHash> by_run_;  // running or parked
   Groups groups_{{.down = [this](Command command) { std::visit([this](auto& m) { execute(m); }, command); },
                   .kill =
                       [this](TrialId trial, Attempt attempt, int member) {
