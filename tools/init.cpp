@@ -43,6 +43,7 @@ struct Metric {
   Mode mode = Mode::minimize;
   std::string comment;
   std::string expression;              // empty: from JSON lines
+  std::string unit;                    // of the expression
   bool sure = false;                   // it was found
   std::optional<std::size_t> reports;  // of a whole run, if one was seen
 };
@@ -64,7 +65,10 @@ Metric metric_of(const std::vector<FoundMetric>& found, const ProbedRun& run, co
   metric.name = best->name;
   metric.mode = mode_of_found(*best).value_or(Mode::minimize);
   if (run.status) metric.reports = is_score(*best) ? best->values.front().size() : 1;
-  if (!best->json) metric.expression = best->expression(found);
+  if (!best->json) {
+    metric.expression = best->expression(found);
+    metric.unit = best->unit();
+  }
   std::vector<std::string> names;
   constexpr std::size_t most = 12;
   for (const auto& one : found)
@@ -122,7 +126,9 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
     out += fmt::format(
         "  # The number in what it prints, by a regular expression with one group. Printing a JSON line a step,\n"
         "  # {{\"step\": 0, \"loss\": 0.5}}, is surer.\n  metrics:\n    {}: {}\n",
-        yaml_text(metric.name), yaml_text(metric.expression));
+        yaml_text(metric.name),
+        metric.unit.empty() ? yaml_text(metric.expression)
+                            : fmt::format("{{match: {}, unit: {}}}", yaml_text(metric.expression), metric.unit));
   out +=
       "\n# What may vary. Other domains: uniform, log_uniform, integer, log_int, choice, ordinal, normal, grid, "
       "…\nspace:\n";

@@ -200,6 +200,22 @@ std::string without_digits(std::string text) {
 
 }  // namespace
 
+std::string FoundMetric::unit() const {
+  static const std::regex time("[munµ]?s|[mun]?secs?|min|h"), size("[kKMGT]?i?B(?:ytes)?(?:/s(?:ec)?)?"),
+      prefix("[kKMGT]");
+  std::string found;
+  for (const auto& one : units) {
+    if (one.empty()) continue;
+    const std::string kind = std::regex_match(one, time)     ? "seconds"
+                             : std::regex_match(one, size)   ? "bytes"
+                             : std::regex_match(one, prefix) ? "count"
+                                                             : "";
+    if (kind.empty() || (!found.empty() && found != kind)) return {};
+    found = kind;
+  }
+  return found;
+}
+
 std::string FoundMetric::expression(const std::vector<FoundMetric>& others) const {
   const bool word = !before.empty() && std::isalnum(static_cast<unsigned char>(before.front())) != 0;
   const bool mistaken = std::any_of(others.begin(), others.end(), [&](const FoundMetric& one) {
@@ -209,8 +225,7 @@ std::string FoundMetric::expression(const std::vector<FoundMetric>& others) cons
   // The group is all that is printed, up to a space where that is enough: a number is never cut.
   const std::string special = "(?:[nN]a[nN]|[iI]nf(?:inity)?|";
   const std::string any = alone ? "(\\S+)" : "([-+]?" + special + "[0-9.](?:[-+0-9A-Za-z.#%]|,(?=[0-9]))*))";
-  static const std::set<std::string, std::less<>> prefixes{"k", "K", "M", "G", "T", "m", "u", "n"};
-  const bool one = units.size() == 1 && !units.begin()->empty() && !prefixes.contains(*units.begin());
+  const bool one = units.size() == 1 && !units.begin()->empty() && unit().empty();
   if (one) {
     const std::string digits = alone ? any : "([-+]?" + special + "[0-9.](?:[-+0-9.]|[eE](?=[-+0-9])|,(?=[0-9]))*))";
     return begin + before + digits + literal(*units.begin()) + (after.empty() ? "(?![A-Za-z0-9/])" : after);

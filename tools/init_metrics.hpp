@@ -28,6 +28,8 @@ struct FoundMetric {
 
   /// The expression for trial.metrics. Its group is the whole number as it is printed. It matches none of `others`.
   std::string expression(const std::vector<FoundMetric>& others) const;
+  /// What it is counted in, as trial.metrics names it: seconds, bytes or count. Empty: that need not be said.
+  std::string unit() const;
   /// Whether it is the same in all that was printed, of at least two values.
   bool constant() const;
 };

@@ -329,6 +329,15 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
         self.assertIn("counts.txt", self.command())
         self.runs(2)
 
+    def test_units_of_numbers(self):
+        for line, unit in (("took: {x}ms", "seconds"), ("BW={x}MiB/s (63.1MB/s)", "bytes"), ("IOPS={x}k, BW=3", "count")):
+            with self.subTest(line=line):
+                self.metric([line])
+                self.assertIn(f", unit: {unit}}}\n", self.text())
+                (trial,) = self.runs(1)
+                self.assertNotEqual(trial["metrics"], {})
+                shutil.rmtree(self.folder / "runs")
+
     def test_how_many_reports_there_are(self):
         self.metric(["epoch 1 val_acc: 0.5", "epoch 2 val_acc: 0.6", "epoch 3 val_acc: 0.7"], "--epochs", "30")
         self.assertIn("max_steps: 3,", self.text())
