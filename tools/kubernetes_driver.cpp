@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -61,16 +62,21 @@ std::vector<FileMount> files_of(const Sweep& sweep, const std::string& file) {
   std::vector<FileMount> files{{.remote = "sweep.yaml", .local = file}};
   std::vector<fs::path> programs;
   const auto folder = fs::absolute(sweep.file).parent_path().lexically_normal();
-  for (const auto& mount : mounts_of(sweep, sweep.executor.kubernetes->file_mounts, programs)) {
-    const auto place = fs::absolute(mount.local).lexically_normal().lexically_relative(folder);
+  const auto add = [&](const fs::path& local, const std::vector<std::string>& exclude) {
+    const auto place = fs::absolute(local).lexically_normal().lexically_relative(folder);
     if (place.empty() || place.string().starts_with(".."))
       fail(Errc::usage,
            "{}: '{}' is brought to pods by a driver in the cluster, which has what is beside the sweep and below it: "
            "put "
            "it there",
-           sweep.file.string(), mount.local.string());
-    files.push_back({.remote = place.string(), .local = mount.local, .exclude = mount.exclude});
-  }
+           sweep.file.string(), local.string());
+    if (std::none_of(files.begin(), files.end(), [&](const auto& each) { return each.remote == place.string(); }))
+      files.push_back({.remote = place.string(), .local = local, .exclude = exclude});
+  };
+  for (const auto& mount : mounts_of(sweep, sweep.executor.kubernetes->file_mounts, programs))
+    add(mount.local, mount.exclude);
+  for (const auto& file : sweep.trial->files)
+    if (!file.from.empty()) add(found_from(sweep, file.from), {});
   return files;
 }
 
