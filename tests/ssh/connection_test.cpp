@@ -75,6 +75,59 @@ TEST_CASE("a connection runs commands and knows its host") {
   CHECK(connection.check() < 5);
 }
 
+TEST_CASE("what a user's configuration says of their own logins does not change ours") {
+  const auto hosts = plain_test_hosts(1);
+  if (!hosts) return;
+  const TemporaryDirectory folder;
+  const auto touched = folder.path() / "touched";
+  const std::vector<std::string> settings{"StdinNull yes",
+                                          "ForkAfterAuthentication yes",
+                                          "SessionType none",
+                                          "RequestTTY force",
+                                          "RemoteCommand echo another",
+                                          "PermitLocalCommand yes",
+                                          "LocalCommand touch " + touched.string(),
+                                          "ControlMaster auto",
+                                          "ControlPersist yes",
+                                          "ControlPath " + (folder.path() / "theirs-%C").string(),
+                                          "EscapeChar ~",
+                                          "EnableEscapeCommandline yes",
+                                          "ExitOnForwardFailure yes",
+                                          "LocalForward " + (folder.path() / "local.socket").string() + " 127.0.0.1:1",
+                                          "ForwardX11 yes",
+                                          "LogLevel DEBUG3",
+                                          "VisualHostKey yes",
+                                          "BatchMode no",
+                                          "StreamLocalBindUnlink no",
+                                          "ProxyUseFdpass no"};
+  const auto opened = [&](const std::vector<std::string>& lines) {
+    const auto file = folder.path() / "config";
+    std::ofstream out(file);
+    out << "Host *\n";
+    for (const auto& line : lines) out << "  " << line << '\n';
+    out << "Include " << hosts->config().string() << '\n';
+    out.close();
+    auto options = hosts->options();
+    options.config = file;
+    const auto connection = SshConnection::open("host1", options, 30);
+    const auto result =
+        connection.run({"sh", "-c", "cat; echo oops >&2; exit 7"}, {.input = "~.\nhello\n", .deadline = 30});
+    CHECK(result.exit == 7);
+    CHECK(result.out == "~.\nhello\n");
+    CHECK(result.err == "oops\n");
+    CHECK(connection.alive());
+  };
+  for (const auto& line : settings) {
+    INFO(line);
+    opened({line});
+  }
+  opened(settings);
+  opened({"SessionType subsystem"});
+  CHECK_FALSE(std::filesystem::exists(touched));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    CHECK(entry.path().filename() == "config");  // no connection of theirs was left, and nothing forwarded
+}
+
 TEST_CASE("arguments arrive byte by byte, whatever is in them") {
   const auto hosts = plain_test_hosts(1);
   if (!hosts) return;

@@ -71,6 +71,9 @@ std::vector<std::string> ssh_command(const ClusterConfig& config, const Machine&
   if (options.port != 0) all.insert(all.end(), {"-p", fmt::format("{}", options.port)});
   if (!options.identity.empty()) all.insert(all.end(), {"-i", options.identity.string()});
   for (const auto& option : options.options) all.insert(all.end(), {"-o", option});
+  // A shell or a command in the foreground, with this terminal's input, whatever the configuration says. (-N precedes.)
+  const bool session = std::find(extra.begin(), extra.end(), "-N") == extra.end();
+  for (const auto& option : ssh::own_settings(options.program, session)) all.insert(all.end(), {"-o", option});
   all.insert(all.end(), {"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3", "-o", "ConnectTimeout=15"});
   all.insert(all.end(), extra.begin(), extra.end());
   all.push_back(machine.address);

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -141,9 +142,10 @@ class Master {
     std::vector<std::string> all{options_.program};
     if (!options_.config.empty()) all.insert(all.end(), {"-F", options_.config.string()});
     all.insert(all.end(), {"-S", socket_, "-T", "-e", "none"});
-    for (const char* option : {"ControlMaster=no", "BatchMode=yes", "ProxyCommand=false", "RemoteCommand=none",
-                               "ClearAllForwardings=yes", "PermitLocalCommand=no", "ForwardX11=no", "LogLevel=ERROR"})
+    for (const char* option : {"ControlMaster=no", "BatchMode=yes", "ProxyCommand=false", "ClearAllForwardings=yes",
+                               "PermitLocalCommand=no", "ForwardX11=no", "LogLevel=ERROR"})
       all.insert(all.end(), {"-o", option});
+    for (const auto& option : own_settings(options_.program, true)) all.insert(all.end(), {"-o", option});
     return all;
   }
   /// For `-O forward` and the like; without the configuration, because its forwardings would be added.
@@ -198,14 +200,14 @@ class Master {
     if (!options_.identity.empty()) all.insert(all.end(), {"-i", options_.identity.string()});
     all.insert(all.end(), {"-M", "-N", "-T", "-S", socket_});
     const auto whole = [](double seconds) { return static_cast<long>(std::ceil(seconds)); };
-    for (const auto& option :
-         std::vector<std::string>{"BatchMode=yes", "ControlPersist=no", "ConnectionAttempts=1",
-                                  fmt::format("ConnectTimeout={}", whole(options_.connect_timeout)),
-                                  fmt::format("ServerAliveInterval={}", whole(options_.alive_interval)),
-                                  fmt::format("ServerAliveCountMax={}", options_.alive_count), "RemoteCommand=none",
-                                  "ClearAllForwardings=yes", "PermitLocalCommand=no", "ForwardX11=no",
-                                  "StreamLocalBindUnlink=yes", "LogLevel=INFO"})
+    for (const auto& option : std::vector<std::string>{
+             "BatchMode=yes", "ControlPersist=no", "ConnectionAttempts=1",
+             fmt::format("ConnectTimeout={}", whole(options_.connect_timeout)),
+             fmt::format("ServerAliveInterval={}", whole(options_.alive_interval)),
+             fmt::format("ServerAliveCountMax={}", options_.alive_count), "ClearAllForwardings=yes",
+             "PermitLocalCommand=no", "ForwardX11=no", "StreamLocalBindUnlink=yes", "LogLevel=INFO"})
       all.insert(all.end(), {"-o", option});
+    for (const auto& option : own_settings(options_.program, false)) all.insert(all.end(), {"-o", option});
     for (const auto& option : options_.options) all.insert(all.end(), {"-o", option});
     all.insert(all.end(), {"--", host_});
     return all;
@@ -222,7 +224,7 @@ class Master {
   void watch() {
     try {
       run();
-    } catch (const Error& error) { end(SshError(Problem::other, host_, error.what())); }
+    } catch (const std::exception& error) { end(SshError(Problem::other, host_, error.what())); }
   }
 
   void run() {

@@ -1,11 +1,46 @@
 // Checks the options for the ssh client.
 #include <hypertune/error.hpp>
+#include <hypertune/process/subprocess.hpp>
 #include <hypertune/ssh/options.hpp>
 
 #include <algorithm>
+#include <exception>
+#include <map>
+#include <mutex>
 #include <string>
 
 namespace hypertune::inline v0::ssh {
+
+namespace {
+
+constexpr const char *fork = "ForkAfterAuthentication=no", *input = "StdinNull=no", *type = "SessionType=default";
+
+// An unknown key ends a client with an error, so it is asked, once.
+bool knows_newer_keys(const std::string& program) {
+  static std::mutex mutex;
+  static std::map<std::string, bool> known;
+  const std::lock_guard guard(mutex);
+  const auto found = known.find(program);
+  if (found != known.end()) return found->second;
+  bool knows = false;
+  try {
+    const auto asked = process::collect(
+        {program, "-G", "-F", "none", "-o", fork, "-o", input, "-o", type, "--", "localhost"}, {.deadline = 10});
+    if (asked.late) return false;
+    knows = asked.code() == 0;
+  } catch (const std::exception&) { return false; }  // whoever starts it then says why it cannot be
+  return known[program] = knows;
+}
+
+}  // namespace
+
+std::vector<std::string> own_settings(const std::string& program, bool session) {
+  std::vector<std::string> all{"RemoteCommand=none"};
+  if (!knows_newer_keys(program)) return all;
+  all.insert(all.end(), {fork, input});
+  if (session) all.emplace_back(type);
+  return all;
+}
 
 void SshOptions::validate() const {
   const auto lower = [](std::string text) {

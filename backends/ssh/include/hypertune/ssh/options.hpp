@@ -27,4 +27,10 @@ struct SshOptions {
   void validate() const;
 };
 
+/// Settings `Key=value` of this client that must not come from the user's configuration: they would run it in the
+/// background (ForkAfterAuthentication), take its input away (StdinNull), or start something else than the given command
+/// (RemoteCommand; `session`: also SessionType, without which `-N` and `-s` decide). Clients before OpenSSH 8.7 know
+/// RemoteCommand alone.
+std::vector<std::string> own_settings(const std::string& program, bool session);
+
 }  // namespace hypertune::inline v0::ssh
