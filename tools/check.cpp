@@ -12,6 +12,7 @@
 #include "trackers.hpp"
 
 #include <hypertune/cluster/config.hpp>
+#include <hypertune/cluster/providers.hpp>
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/detail/plural.hpp>
@@ -19,6 +20,7 @@
 #include <hypertune/detail/units.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/files/folder_walk.hpp>
+#include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
@@ -361,6 +363,26 @@ int refuse(const std::string& file, const std::vector<std::string>& errors) {
   return exit_usage;
 }
 
+// What the provider would refuse when machines are made.
+std::vector<std::string> refused_by_provider(const std::string& file, const cluster::ClusterConfig& config) {
+  std::vector<std::string> errors;
+  if (config.provider.type != "aws") return errors;  // of the others, a file says all that can be known here
+  try {
+    const detail::TemporaryFolder state;  // checking a file leaves nothing of a cluster
+    auto provider = cluster::make_provider(config, state.path());
+    for (const auto& type : config.types) {
+      if (&type != &config.head() && type.max_workers <= 0) continue;
+      try {
+        provider.check(type);
+      } catch (const cluster::ProviderError& error) {
+        errors.push_back(fmt::format("{}:{}: {}", file, type.config_line > 0 ? type.config_line : type.line,
+                                     first_line(error.what())));
+      }
+    }
+  } catch (const Error& error) { errors.push_back(fmt::format("{}: {}", file, error.what())); }
+  return errors;
+}
+
 int check_cluster(const std::string& file, const Node& root) {
   std::vector<std::string> errors;
   std::optional<cluster::ClusterConfig> config;
@@ -369,6 +391,7 @@ int check_cluster(const std::string& file, const Node& root) {
     config = cluster::cluster_from_yaml(root, fs::absolute(file, ignored).parent_path());
   } catch (const Error& error) { errors.emplace_back(error.what()); }
   for (const auto& complaint : complaints_about(root, cluster::cluster_shape())) add_complaint(errors, complaint);
+  if (errors.empty()) errors = refused_by_provider(file, *config);
   if (!errors.empty()) return refuse(file, errors);
   fmt::print("{} is sound: a cluster\n", file);
   print_row("cluster", fmt::format("{}, machines of '{}'", config->name, config->provider.type));
@@ -377,6 +400,11 @@ int check_cluster(const std::string& file, const Node& root) {
     print_row("type", fmt::format("{}{}: {} to {}{}", type.name, &type == &config->head() ? " (the head)" : "",
                                   type.min_workers, type.max_workers,
                                   type.price > 0 ? fmt::format(", {} {} an hour", type.price, config->currency) : ""));
+  const bool alone =
+      std::none_of(config->types.begin(), config->types.end(), [](const auto& type) { return type.max_workers > 0; });
+  if (alone && config->max_workers > 0)
+    print_row("warning", fmt::format("there can be no worker: without 'max_workers' none is of the head's type, '{}'",
+                                     config->head().name));
   for (const auto& mount : config->file_mounts)
     if (!fs::exists(mount.local, ignored))
       print_row("warning", fmt::format("there is no '{}' to bring to '{}'", mount.local.string(), mount.remote));

@@ -41,6 +41,10 @@ double Autoscaler::price_of(std::size_t index, bool spot) const {
   return spot ? size * 0.4 : size;
 }
 
+Seconds Autoscaler::idle_timeout_of(const Unit& unit) const {
+  return options_.types[unit.type].idle_timeout.value_or(options_.idle_timeout);
+}
+
 std::string Autoscaler::describe(std::size_t index, bool spot) const {
   const auto& type = options_.types[index];
   std::string text = type.name;
@@ -289,11 +293,14 @@ void Autoscaler::grow(const std::vector<Resources>& all, Seconds now, ScaleDecis
       }
       if (packed.empty() || !(worth > 0)) continue;
       const double score = std::max(option.price, 1e-9) / worth;
-      // Among equal scores: the cheaper one, then spot, then the first in the file.
+      // Among equal scores: the higher priority, then the cheaper one, then spot, then the first in the file.
+      const auto priority = [&](const Option& of) { return options_.types[of.type].priority; };
       const bool better =
           score < best_score - 1e-9 ||
           (score < best_score + 1e-9 && best != nullptr &&
-           (option.price < best->price - 1e-12 || (option.price <= best->price && option.spot && !best->spot)));
+           (priority(option) > priority(*best) ||
+            (priority(option) == priority(*best) &&
+             (option.price < best->price - 1e-12 || (option.price <= best->price && option.spot && !best->spot)))));
       if (better) {
         best = &option;
         best_score = std::min(best_score, score);
@@ -358,7 +365,9 @@ void Autoscaler::keep_minimum(Seconds now, ScaleDecision& decision) {
     const Option* cheapest = nullptr;
     for (const auto& option : options)
       if (count(option.type) + asked_of(option.type) < options_.types[option.type].max_workers &&
-          (cheapest == nullptr || option.price < cheapest->price))
+          (cheapest == nullptr || option.price < cheapest->price ||
+           (option.price == cheapest->price &&
+            options_.types[option.type].priority > options_.types[cheapest->type].priority)))
         cheapest = &option;
     if (cheapest == nullptr) break;
     launch(*cheapest, fmt::format("min_workers is {}", options_.min_workers));
@@ -412,7 +421,7 @@ void Autoscaler::shrink(const Demand& demand, Seconds now, ScaleDecision& decisi
       }
       continue;
     }
-    if (now - *unit.idle_since >= options_.idle_timeout) idle.emplace_back(token, &unit);
+    if (now - *unit.idle_since >= idle_timeout_of(unit)) idle.emplace_back(token, &unit);
   }
   // The most expensive first.
   hypertune::detail::stable_sort(idle.begin(), idle.end(), [&](const auto& a, const auto& b) {
@@ -479,7 +488,7 @@ Seconds Autoscaler::next_change(Seconds now) const {
     if (unit.head) continue;
     if (unit.phase == Phase::launching) at(unit.since + options_.launch_timeout);
     if (unit.phase == Phase::draining) at(now);
-    if (unit.phase == Phase::ready && unit.idle_since) at(*unit.idle_since + options_.idle_timeout);
+    if (unit.phase == Phase::ready && unit.idle_since) at(*unit.idle_since + idle_timeout_of(unit));
   }
   for (const auto& [kind, block] : blocks_)
     if (block.until > now) at(block.until);

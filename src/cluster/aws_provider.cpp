@@ -12,6 +12,10 @@
 namespace hypertune::inline v0::cluster {
 namespace detail {
 
+struct NoCommandLine : ProviderError {
+  using ProviderError::ProviderError;
+};
+
 // "An error occurred (InvalidAMIID.NotFound) when calling the RunInstances operation: …"
 static std::string aws_code(const std::string& errors) {
   constexpr std::string_view before = "An error occurred (";
@@ -106,8 +110,9 @@ std::string AwsProvider::call(const std::vector<std::string>& arguments) const {
   try {
     result = run_program(call);
   } catch (const Error& error) {
-    throw ProviderError(ProviderFailure::invalid,
-                        fmt::format("the aws provider needs the AWS command line, version 1 or 2: {}", error.what()));
+    throw detail::NoCommandLine(
+        ProviderFailure::invalid,
+        fmt::format("the aws provider needs the AWS command line, version 1 or 2: {}", error.what()));
   }
   if (result.ok()) return result.output;
   const auto& verb = arguments.front();
@@ -150,6 +155,14 @@ std::string AwsProvider::request_text(const LaunchRequest& request) const {
         fmt::format("node type '{}': node_config.ImageId must name an image: ami-…, or resolve:ssm:… for "
                     "the newest of a kind",
                     request.node_type));
+  if (const auto* launch = detail::object_in(body, "LaunchTemplate")) {
+    const auto* version = launch->if_contains("Version");
+    if (version != nullptr && version->is_number())
+      throw ProviderError(
+          ProviderFailure::invalid,
+          fmt::format("node type '{}': node_config.LaunchTemplate.Version must be a text: write \"{}\", in quotes",
+                      request.node_type, json::serialize(*version)));
+  }
   for (const char* own : {"resources", "price", "spot"}) body.erase(own);  // hypertune's own, in the file's old form
   body["MinCount"] = 1;
   body["MaxCount"] = 1;
@@ -206,11 +219,34 @@ std::string AwsProvider::request_text(const LaunchRequest& request) const {
   return json::serialize(body);
 }
 
-Machine AwsProvider::create(const LaunchRequest& request) {
+std::string AwsProvider::run_instances(const LaunchRequest& request, const std::vector<std::string>& more) const {
   // Passed in a temporary file: user data may contain secrets, and all users of this machine can read command lines.
   detail::TemporaryFile input;
   input.write(request_text(request));
-  const auto text = call({"run-instances", "--cli-input-json", "file://" + input.path().string()});
+  std::vector<std::string> arguments{"run-instances", "--cli-input-json", "file://" + input.path().string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return call(arguments);
+}
+
+void AwsProvider::check(const NodeType& type) {
+  LaunchRequest request;
+  request.token = "0123456789abcdef0123456789abcdef";
+  request.node_type = type.name;
+  request.node_config = type.node_config;
+  request.spot = type.spot != Spot::never;
+  static_cast<void>(request_text(request));  // by the rules here, also where there is no command line
+  try {
+    // It checks the keys and types of the request, and answers an example without sending anything.
+    run_instances(request, {"--generate-cli-skeleton", "output"});
+  } catch (const detail::NoCommandLine&) {  // nothing can be made here, but perhaps elsewhere
+  } catch (const ProviderError& error) {
+    if (error.kind() != ProviderFailure::invalid) return;  // it is another version, perhaps
+    throw ProviderError(ProviderFailure::invalid, fmt::format("node type '{}': {}", type.name, error.what()));
+  }
+}
+
+Machine AwsProvider::create(const LaunchRequest& request) {
+  const auto text = run_instances(request);
   const auto answer = detail::parse_json(text);
   const auto* instances = answer ? detail::array_in(*answer, "Instances") : nullptr;
   if (instances == nullptr || instances->empty() || !instances->front().is_object())

@@ -100,6 +100,7 @@ int Cluster::launch_workers(std::vector<Machine>& machines, std::vector<MachineR
   auto rules = autoscaler_options(config_);
   rules.upscaling_speed = 1e6;
   rules.idle_timeout = 1e9;  // no trial runs there yet
+  for (auto& type : rules.types) type.idle_timeout.reset();
   rules.backoff = 1;
   rules.max_backoff = 30;
   Autoscaler scaler(rules);
@@ -207,9 +208,12 @@ std::vector<MachineReport> Cluster::up(const UpOptions& options) {
   };
   std::erase_if(machines, [&](const Machine& machine) { return !live(machine); });
   std::vector<MachineReport> failed;
-  // The head first: everything else depends on it.
-  if (std::none_of(machines.begin(), machines.end(), [](const Machine& machine) { return machine.head; }))
+  // The head first: everything else depends on it. But no head where a worker's type cannot be had as it is written.
+  if (std::none_of(machines.begin(), machines.end(), [](const Machine& machine) { return machine.head; })) {
+    for (const auto& type : config_.types)
+      if (&type == &config_.head() || type.max_workers > 0) provider_.check(type);
     machines.push_back(launch_head());
+  }
   const int missing = launch_workers(machines, failed);
   check_cancelled();
   auto reports = set_up_all(machines, options);

@@ -354,6 +354,8 @@ class ClusterReader {
       if (const auto x = entry.find("resources")) read_resources(*x, type);
       if (const auto x = entry.find("min_workers"); x && !x->is_null()) type.min_workers = count_of(*x);
       if (const auto x = entry.find("max_workers"); x && !x->is_null()) type.max_workers = count_of(*x);
+      if (const auto x = entry.find("idle_timeout_s"); x && !x->is_null()) type.idle_timeout = x->as<double>();
+      if (const auto x = entry.find("priority"); x && !x->is_null()) type.priority = x->as<int>();
       if (type.max_workers >= 0 && type.min_workers > type.max_workers)
         entry["min_workers"].fail("'min_workers' of '{}' is {}, more than its max_workers, {}", name, type.min_workers,
                                   type.max_workers);
@@ -438,9 +440,19 @@ class ClusterReader {
     if (local) config_.max_workers = std::min(config_.max_workers, hosts);
     config_.min_workers = std::min(config_.min_workers, config_.max_workers);  // the maximum takes precedence
     for (auto& type : config_.types) {
-      if (type.max_workers < 0) type.max_workers = config_.max_workers;
+      // As in Ray: workers of the head's type only where the file says how many. The local provider's hosts are given.
+      if (type.max_workers < 0)
+        type.max_workers = !local && &type == &config_.head() ? type.min_workers : config_.max_workers;
       if (overrides_.max_workers) type.min_workers = std::min(type.min_workers, *overrides_.max_workers);
     }
+    int possible = 0;
+    for (const auto& type : config_.types) possible += std::min(type.max_workers, config_.max_workers);
+    if (local || possible >= config_.min_workers) return;
+    const auto why = fmt::format("workers are wanted ({}), but the node types allow {}: give 'max_workers' to one{}",
+                                 config_.min_workers, possible,
+                                 config_.types.size() == 1 ? ", as that of the head's type is 0 without it" : "");
+    if (overrides_.min_workers || !min_given) fail(Errc::usage, "{}", why);
+    min_given->fail("{}", why);
   }
 
   const Node& root_;

@@ -13,6 +13,7 @@ static Shape words() { return shape::or_empty(shape::texts()); }
 static Shape word() { return shape::or_empty(shape::text()); }
 static Shape count() { return shape::or_empty(shape::whole(at_least(0))); }
 static Shape price() { return shape::number(at_least(0)); }
+static Shape price_or_empty() { return shape::or_empty(price()); }
 static Shape amount() { return shape::number(between(0, 1e15)); }
 
 const Keys& price_keys() {
@@ -36,7 +37,10 @@ const Keys& node_type_keys() {
   static const Keys keys = [] {
     Keys all{key("resources", resources_shape(), "`{CPU: 8, GPU: 1, memory: 32GiB, licence: 1}`: what trials may use"),
              key("min_workers", count(), "of this type", "0"),
-             key("max_workers", count(), "of this type"),
+             key("max_workers", count(), "of this type, beside the head"),
+             key("idle_timeout_s", price_or_empty(), "seconds after which such a machine without work ends"),
+             key("priority", shape::or_empty(shape::whole()),
+                 "of types that suit the waiting trials equally well, the highest is launched first", "0"),
              key("node_config", shape::or_empty(shape::entries(shape::any())),
                  "what the provider is given: for `aws`, what run-instances takes; for `kubernetes`, a pod"),
              key("price", price_shape(), "for each hour, or of each kind"),
@@ -118,9 +122,9 @@ const Keys& cluster_keys() {
         key("head_node_type", word(), "which of them the head is"),
         key("head_node", settings, "Ray's old form: what the provider is given for the head", "{}"),
         key("worker_nodes", settings, "… and for workers", "{}"),
-        key("upscaling_speed", shape::or_empty(price()),
+        key("upscaling_speed", price_or_empty(),
             "how many machines may be launched at once, as a fraction of those that exist (5 at least)", "1"),
-        key("idle_timeout_minutes", shape::or_empty(price()), "after which a machine without work ends", "5"),
+        key("idle_timeout_minutes", price_or_empty(), "after which a machine without work ends", "5"),
         key("initialization_commands", words(), "run on every machine before files are copied, once for each content"),
         key("setup_commands", words(), "run on every machine, once for each content"),
         key("head_setup_commands", words(), "… on the head"),

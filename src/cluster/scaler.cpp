@@ -1,5 +1,6 @@
 // ClusterScaler: carries out the autoscaler's decisions.
 #include <hypertune/cluster/scaler.hpp>
+#include <hypertune/detail/say.hpp>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,9 @@
 #include <mutex>
 #include <set>
 #include <stop_token>
+#include <string>
 #include <thread>
+#include <utility>
 
 namespace hypertune::inline v0::cluster {
 
@@ -227,61 +230,72 @@ struct ClusterScaler::Impl {
 
   void decide(const std::stop_token& stop) {
     double next_look = options.poll;
+    std::string failed;
     while (!stop.stop_requested()) {
-      std::vector<std::string> lines;
-      if (now() >= next_look) {
-        std::set<std::string> ready;
-        {
-          const std::lock_guard lock(mutex);
-          for (const auto& [token, unit] : units)
-            if (unit.ready) ready.insert(token);
-        }
-        try {
-          const auto machines = cluster.observe();
-          const std::lock_guard lock(mutex);
-          drop_lost(machines, ready, lines);
-        } catch (const std::exception& error) {
-          lines.push_back(fmt::format("the provider cannot be asked: {}", error.what()));
-        }
-        next_look = now() + options.poll;
-      }
-      HostDemand asked;
-      bool known = true;
-      std::set<std::string> unacknowledged_drains;  // as of before demand() is called
-      {
-        const std::lock_guard lock(mutex);
-        for (const auto& [token, unit] : units)
-          if (unit.draining && !unit.heard && now() < unit.draining_since + 60) unacknowledged_drains.insert(token);
-      }
       try {
-        asked = demand();
-      } catch (const std::exception& error) {
-        known = false;
-        lines.push_back(fmt::format("the queue cannot be asked: {}", error.what()));
+        decide_once(next_look);
+        failed.clear();
+      } catch (const std::exception& error) {  // machines that are there go on
+        if (std::exchange(failed, error.what()) != error.what())
+          hypertune::detail::say(fmt::format("hypertune: machines cannot be looked after, tries again: {}", failed));
       }
-      {
-        std::unique_lock lock(mutex);
-        take_news(lines);
-        if (known) {
-          Demand converted;
-          converted.pending = std::move(asked.pending);
-          converted.unacknowledged_drains = std::move(unacknowledged_drains);
-          for (const auto& [token, unit] : units)
-            if (const auto busy = asked.running.find(name_of(unit.machine));
-                !unit.machine.id.empty() && busy != asked.running.end() && !busy->second.empty())
-              converted.running[token] = busy->second;
-          auto decision = scaler.decide(converted, now());
-          cannot = std::move(decision.impossible);
-          act(decision);
-          lines.insert(lines.end(), decision.log.begin(), decision.log.end());
-        }
-      }
-      offer();
-      for (const auto& line : lines) log(line);
       std::unique_lock lock(mutex);
       changed.wait_for(lock, stop, std::chrono::duration<double>(options.tick), [&] { return woken || !news.empty(); });
       woken = false;
     }
+  }
+
+  void decide_once(double& next_look) {
+    std::vector<std::string> lines;
+    if (now() >= next_look) {
+      std::set<std::string> ready;
+      {
+        const std::lock_guard lock(mutex);
+        for (const auto& [token, unit] : units)
+          if (unit.ready) ready.insert(token);
+      }
+      try {
+        const auto machines = cluster.observe();
+        const std::lock_guard lock(mutex);
+        drop_lost(machines, ready, lines);
+      } catch (const std::exception& error) {
+        lines.push_back(fmt::format("the provider cannot be asked: {}", error.what()));
+      }
+      next_look = now() + options.poll;
+    }
+    HostDemand asked;
+    bool known = true;
+    std::set<std::string> unacknowledged_drains;  // as of before demand() is called
+    {
+      const std::lock_guard lock(mutex);
+      for (const auto& [token, unit] : units)
+        if (unit.draining && !unit.heard && now() < unit.draining_since + 60) unacknowledged_drains.insert(token);
+    }
+    try {
+      asked = demand();
+    } catch (const std::exception& error) {
+      known = false;
+      lines.push_back(fmt::format("the queue cannot be asked: {}", error.what()));
+    }
+    {
+      std::unique_lock lock(mutex);
+      take_news(lines);
+      if (known) {
+        Demand converted;
+        converted.pending = std::move(asked.pending);
+        converted.unacknowledged_drains = std::move(unacknowledged_drains);
+        for (const auto& [token, unit] : units)
+          if (const auto busy = asked.running.find(name_of(unit.machine));
+              !unit.machine.id.empty() && busy != asked.running.end() && !busy->second.empty())
+            converted.running[token] = busy->second;
+        auto decision = scaler.decide(converted, now());
+        cannot = std::move(decision.impossible);
+        act(decision);
+        lines.insert(lines.end(), decision.log.begin(), decision.log.end());
+      }
+    }
+    offer();
+    for (const auto& line : lines) log(line);
   }
 
   remote::HostList hosts() const {

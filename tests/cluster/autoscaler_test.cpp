@@ -251,6 +251,48 @@ TEST_CASE("idle machines are drained, then ended; busy and needed ones are not")
   }
 }
 
+TEST_CASE("a type's own idle timeout holds in place of the cluster's") {
+  auto quick = type("quick", 4, 0, 1, 10), never = type("never", 4, 0, 1, 10);
+  quick.idle_timeout = 5;
+  never.idle_timeout = 1e6;
+  Autoscaler scaler(options({type("usual", 4, 0, 1, 10), quick, never}));
+  for (std::size_t i = 0; i < 3; ++i) scaler.machine_added("m" + std::to_string(i), i, false, false, true, 0);
+  const auto drained = [&](double now) {
+    std::set<std::string> tokens;
+    for (const auto& action : scaler.decide({}, now).actions)
+      if (const auto* drain = std::get_if<DrainMachine>(&action)) tokens.insert(drain->token);
+    return tokens;
+  };
+  CHECK(drained(0).empty());
+  CHECK(scaler.next_change(1) == Approx(5));
+  CHECK(drained(5) == std::set<std::string>{"m1"});
+  CHECK(drained(59).empty());
+  CHECK(drained(60) == std::set<std::string>{"m0"});
+  CHECK(drained(1000).empty());
+}
+
+TEST_CASE("of types that serve equally well, the one of the highest priority is launched first") {
+  const auto with = [](const std::string& name, int priority, double price, double cpus = 4) {
+    auto made = type(name, cpus, 0, price, 2);
+    made.priority = priority;
+    return made;
+  };
+  const auto launched = [](std::vector<NodeType> types, int trials) {
+    Autoscaler scaler(options(std::move(types)));
+    return launches(scaler, scaler.decide(demand({{{.cpus = 4}, trials}}), 0)).by_name;
+  };
+  using Names = std::map<std::string, int>;
+  CHECK(launched({with("a", 0, 1), with("b", 0, 1)}, 1) == Names{{"a", 1}});  // the first in the file
+  CHECK(launched({with("a", 0, 1), with("b", 3, 1)}, 1) == Names{{"b", 1}});
+  CHECK(launched({with("a", -1, 1), with("b", -2, 1)}, 1) == Names{{"a", 1}});
+  CHECK(launched({with("a", 0, 1), with("b", 3, 1)}, 3) == Names{{"a", 1}, {"b", 2}});  // two of b at most
+  CHECK(launched({with("a", 0, 1), with("b", 3, 1.5)}, 1) == Names{{"a", 1}});          // not equally well: dearer
+  auto o = options({with("a", 0, 1), with("b", 3, 1)});
+  o.min_workers = 1;
+  Autoscaler scaler(o);
+  CHECK(launches(scaler, scaler.decide({}, 0)).by_name == Names{{"b", 1}});
+}
+
 TEST_CASE("a need of a moment launches nothing") {
   auto o = options({type("t", 1, 0, 1, 10)});
   o.grow_delay = 2;

@@ -119,6 +119,29 @@ worker_nodes: {image: base, size: other}
   CHECK(config.find_type("none") == nullptr);
 }
 
+TEST_CASE("a head type without max_workers is that of the head alone, as in Ray") {
+  const std::string start = "cluster_name: x\nprovider: {type: command, command: p}\nhead_node_type: h\n";
+  const auto config =
+      parse(start + "max_workers: 7\navailable_node_types:\n  h: {priority: -2, idle_timeout_s: 30}\n  w: {}\n");
+  CHECK(config.head().max_workers == 0);
+  CHECK(config.find_type("w")->max_workers == 7);
+  CHECK(config.head().priority == -2);
+  CHECK(config.head().idle_timeout == 30.0);
+  CHECK(config.find_type("w")->priority == 0);
+  CHECK_FALSE(config.find_type("w")->idle_timeout);
+  CHECK(config.warnings.empty());
+  CHECK(parse(start + "available_node_types:\n  h: {max_workers: 3}\n").head().max_workers == 3);
+  CHECK(parse(start + "available_node_types:\n  h: {min_workers: 2}\n").head().max_workers == 2);
+  CHECK_FALSE(parse(start + "available_node_types:\n  h: {idle_timeout_s: null}\n").head().idle_timeout);
+  CHECK(parse(start + "available_node_types:\n  h: {}\n").head().max_workers == 0);
+  CHECK_THAT(complaint(start + "min_workers: 2\navailable_node_types:\n  h: {}\n"),
+             ContainsSubstring("workers are wanted (2), but the node types allow 0: give 'max_workers' to one"));
+  CHECK(parse(local + "head_node_type: h\navailable_node_types:\n  h: {}\n").head().max_workers ==
+        2);  // hosts are given
+  CHECK_THAT(complaint(start + "available_node_types:\n  h: {priority: high}\n"), ContainsSubstring("whole number"));
+  CHECK_THAT(complaint(start + "available_node_types:\n  h: {idle_timeout_s: -1}\n"), ContainsSubstring("0 or more"));
+}
+
 TEST_CASE("what the command line says has the last word") {
   const auto config = parse(local + "min_workers: 1\n", {.name = "other", .min_workers = 2, .max_workers = {}});
   CHECK(config.name == "other");

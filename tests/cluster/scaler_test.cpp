@@ -93,7 +93,7 @@ ClusterConfig config(const std::string& more = "", const std::string& provider =
       ht::load_yaml_text("cluster_name: test\nmax_workers: 4\nprovider: {type: command, command: none" + provider +
                          "}\n"
                          "idle_timeout_minutes: 0.005\navailable_node_types:\n"
-                         "  w: {resources: {CPU: 2}, spot: true, price: {on_demand: 2, spot: 0.5}}\n" +
+                         "  w: {resources: {CPU: 2}, max_workers: 4, spot: true, price: {on_demand: 2, spot: 0.5}}\n" +
                          more));
 }
 

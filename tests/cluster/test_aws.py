@@ -141,6 +141,33 @@ head_node_type: head
         self.finish(process)
         self.assertEqual({m["InstanceId"] for m in self.instances()}, before)
 
+    def test_what_cannot_be_launched_is_refused_before_anything_is(self):
+        text = (self.folder / "c.yaml").read_text()
+        worker = f"InstanceType: m5.xlarge, ImageId: {self.image}"
+        self.assertIn("is sound", self.run_command("check", "c.yaml")[0])
+        for config, why in (("InstanceType: m5.xlarge", "node type 'gpu': node_config.ImageId must name an image"),
+                            ("InstanceType: m5.xlarge, ImageId: latest_dlami", "node type 'gpu': node_config.ImageId must name"),
+                            ("LaunchTemplate: {LaunchTemplateName: t, Version: 3}",
+                             "node type 'gpu': node_config.LaunchTemplate.Version must be a text: write \"3\", in quotes"),
+                            (worker + ", SecurityGroupIds: sg-1", "Invalid type for parameter SecurityGroupIds"),
+                            (worker + ", SecurityGroupsIds: [sg-1]", "Unknown parameter in input: \"SecurityGroupsIds\"")):
+            with self.subTest(config=config):
+                self.write("c.yaml", text.replace(worker, config))
+                _, err = self.run_command("check", "c.yaml", code=2)
+                self.assertIn("c.yaml:12: ", err)
+                self.assertIn(why, err)
+        # Nor is the head launched, whose type is sound.
+        self.assertIn(why, self.run_command("up", "c.yaml", "-y", code=2)[1])
+        self.assertEqual(self.instances(), [])
+        self.write("c.yaml", text.replace(worker, "LaunchTemplate: {LaunchTemplateName: t, Version: \"3\"}"))
+        self.assertIn("is sound", self.run_command("check", "c.yaml")[0])
+        # Where there is no command line, what is known without it.
+        self.environment["PATH"] = "/nowhere"
+        self.write("c.yaml", text)
+        self.assertIn("is sound", self.run_command("check", "c.yaml")[0])
+        self.write("c.yaml", text.replace(worker, "InstanceType: m5.xlarge"))
+        self.assertIn("must name an image", self.run_command("check", "c.yaml", code=2)[1])
+
     def test_what_aws_refuses_is_said_in_a_line(self):
         text = (self.folder / "c.yaml").read_text()
         self.write("c.yaml", text.replace("m5.large,", "m5.large, SubnetId: subnet-0000000000000000f,"))

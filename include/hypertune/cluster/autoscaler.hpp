@@ -30,8 +30,8 @@ struct AutoscalerOptions {
   std::vector<NodeType> types;
   std::size_t head_type = 0;
   int min_workers = 0, max_workers = 0;
-  double upscaling_speed = 1;  ///< limit of machines being launched at once: max(5, this times the workers)
-  Seconds idle_timeout = 300;
+  double upscaling_speed = 1;              ///< limit of machines being launched at once: max(5, this times the workers)
+  Seconds idle_timeout = 300;              ///< of types that have none
   Seconds grow_delay = 1;                  ///< a demand must have lasted this long before a machine is launched for it
   Seconds launch_timeout = 900;            ///< from the launch until the machine must be ready
   Seconds backoff = 5, max_backoff = 600;  ///< after a failed launch of a (type, market) pair; doubled each time
@@ -122,6 +122,7 @@ class Autoscaler {
   Room room_of(const Unit& unit) const;
   std::vector<Option> choices(Seconds now) const;
   double price_of(std::size_t type, bool spot) const;
+  Seconds idle_timeout_of(const Unit& unit) const;
   std::string describe(std::size_t type, bool spot) const;
   std::vector<Resources> unplaced(const Demand& demand, std::vector<Resources>& impossible);
   /// Blocks launches after a failure for a time that doubles with each one; `at_least` seconds, up to the maximum.

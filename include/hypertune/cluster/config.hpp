@@ -29,9 +29,11 @@ struct NodeType {
   Resources resources = {};      ///< what trials can use of one machine
   bool resources_known = false;  ///< given in the file; if not, taken from the first machine that is up
   int min_workers = 0;
-  int max_workers = 0;
-  std::string node_config = "{}";  ///< JSON as in the file: passed to the provider
-  double price = 0;                ///< on-demand, per hour, in any currency; 0: not known
+  int max_workers = 0;                 ///< beside the head
+  std::optional<double> idle_timeout;  ///< seconds; not given: the cluster's
+  int priority = 0;                    ///< of types that serve equally well, the highest is launched first
+  std::string node_config = "{}";      ///< JSON as in the file: passed to the provider
+  double price = 0;                    ///< on-demand, per hour, in any currency; 0: not known
   std::optional<double> spot_price;
   Spot spot = Spot::never;
   std::vector<std::string> setup_commands;  ///< worker_setup_commands of this type, which replace the cluster's

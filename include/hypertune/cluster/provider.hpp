@@ -22,7 +22,9 @@ namespace hypertune::inline v0::cluster {
 /// - Every call ends within the configured timeout. Errors are ProviderErrors.
 /// - Calls may come from several threads at once.
 /// Optional: `std::string explain(const std::string& id)` tells how a machine ended after list() has dropped it, and
-/// `void clear()` removes what is left of the cluster when list() is empty.
+/// `void clear()` removes what is left of the cluster when list() is empty. `void check(const NodeType&)` throws a
+/// ProviderError of kind `invalid` if create() would refuse machines of this type for what the file says of them; it
+/// makes nothing, and asks nobody over the network.
 template <class P>
 concept Provider =
     requires(P& provider, const LaunchRequest& request, const std::vector<std::string>& ids, const NodeType& type) {
@@ -54,6 +56,7 @@ class AnyProvider {
   /// How a machine ended; empty: not known.
   std::string explain(const std::string& id) { return self_->explain(id); }
   void clear() { self_->clear(); }
+  void check(const NodeType& type) { self_->check(type); }
 
  private:
   struct Base {
@@ -67,6 +70,7 @@ class AnyProvider {
     virtual double listing_delay() = 0;
     virtual std::string explain(const std::string&) = 0;
     virtual void clear() = 0;
+    virtual void check(const NodeType&) = 0;
   };
   template <class P>
   struct Holder final : Base {
@@ -86,6 +90,9 @@ class AnyProvider {
     }
     void clear() override {
       if constexpr (requires { provider.clear(); }) provider.clear();
+    }
+    void check(const NodeType& type) override {
+      if constexpr (requires { provider.check(type); }) provider.check(type);
     }
     P provider;
   };

@@ -73,12 +73,15 @@ class AwsProvider {
   void start(const std::vector<std::string>& ids);
   std::optional<Resources> resources_of(const NodeType& type);
   double listing_delay() const { return 15; }
+  /// By the rules of the installed command line, without a call over the network.
+  void check(const NodeType& type);
 
   /// The JSON argument of run-instances.
   std::string request_text(const LaunchRequest& request) const;
 
  private:
   std::string call(const std::vector<std::string>& arguments) const;
+  std::string run_instances(const LaunchRequest& request, const std::vector<std::string>& more = {}) const;
   void call_with_ids(const std::string& verb, const std::vector<std::string>& ids) const;
 
   std::string cluster_;
