@@ -157,7 +157,7 @@ bool is_counter(const FoundMetric& metric) {
   const auto words = name_words(metric.name);
   static const Names where{"epoch", "step", "iter", "iteration", "round", "batch", "eta", "lr", "episode", "timestep"};
   if (has_any(words, {"learning"}) && has_any(words, {"rate"})) return true;
-  return words.size() <= 2 && has_any(words, where) && !has_any(words, times);
+  return words.size() <= 2 && has_any(words, where) && !has_any(words, times) && !is_rate(metric);
 }
 
 int rank_of(const FoundMetric& metric, const std::vector<std::string>& command) {

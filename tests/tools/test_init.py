@@ -289,6 +289,7 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
         self.assertEqual(self.metric(lines), ("Total_time_CPU_seconds", "min"))
         lines = ['{"epoch": 0, "val_accuracy": 0.5, "loss": 0.9}', '{"epoch": 1, "val_accuracy": 0.5, "loss": 0.8}', '{"epoch": 2, "val_accuracy": 0.5, "loss": 0.7}']
         self.assertEqual(self.metric(lines), ("loss", "min"))
+        self.assertEqual(self.metric(["set up CPU = 0.{y} seconds", "Performance: 494228.4 tau/day, {x} timesteps/s"]), ("timesteps_s", "max"))
         self.assertEqual(self.metric(["accuracy = 1", "events per second:  {x}"]), ("events_per_second", "max"))
         self.metric(["score: 5"])
         self.assertIn("It prints score too, which was the same in all runs.\n", self.text())
