@@ -60,6 +60,8 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.report.metrics.emplace_back("small", 5e-324);
   reported.report.step = 3;
   reported.report.attributes = {{"phase", "warm-up"}, {"keep", true}, {"n", std::int64_t{-3}}, {"x", 0.1}};
+  reported.report.over = true;
+  reported.report.remark = "printed all at once";
   reported.member = 3;
   reported.fixed = true;
   reported.workers = 4;
@@ -96,6 +98,8 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
     CHECK(back.index() == message.index());
     CHECK(wire::encode(back) == wire::encode(message));  // to the bit, NaN included
   }
+  CHECK(std::get<Reported>(round_trip(reported)).report.over);
+  CHECK(std::get<Reported>(round_trip(reported)).report.remark == "printed all at once");
   const auto group = std::get<GroupMessage>(round_trip(form));
   CHECK(group.place == form.place);
   CHECK(group.ranks == form.ranks);

@@ -95,7 +95,8 @@ class RandomRecords {
       case 11: return ht::record::TrialExploited{trial, integer(0, 9), checkpoint(7), {number(), number()}, params()};
       case 12: return ht::record::AttributesSet{flag() ? trial : -1, params()};
       default:
-        return ht::record::TrialReported{trial, ht::Attempt(integer(0, 3)), int(integer(0, 2'000'000)), metrics()};
+        return ht::record::TrialReported{trial, ht::Attempt(integer(0, 3)), int(integer(0, 2'000'000)), metrics(),
+                                         flag()};
     }
   }
 
@@ -202,7 +203,8 @@ struct SameAs {
   }
   bool operator()(const ht::record::TrialReported& x) const {
     const auto& y = as<ht::record::TrialReported>();
-    return x.trial == y.trial && x.attempt == y.attempt && x.step == y.step && same_pairs(x.metrics, y.metrics);
+    return x.trial == y.trial && x.attempt == y.attempt && x.step == y.step && x.over == y.over &&
+           same_pairs(x.metrics, y.metrics);
   }
   bool operator()(const ht::record::TrialCheckpointed& x) const {
     return x.trial == as<ht::record::TrialCheckpointed>().trial &&

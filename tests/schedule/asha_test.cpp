@@ -164,6 +164,32 @@ TEST_CASE("a trial that promotion finds past the next rung stands there at once"
   CHECK(choice.trial == 2);
 }
 
+TEST_CASE("a trial that goes on although asha would stop it counts once at each rung") {
+  Asha asha{.max_steps = 27, .reduction_factor = 3};
+  for (TrialId t = 0; t < 2; ++t) CHECK(report(asha, t, 1, static_cast<double>(t)) == Decision::proceed);
+  const double bad[] = {9};
+  for (int steps = 1; steps <= 8; ++steps) asha.on_report({.trial = 2, .steps = steps, .losses = bad, .over = true});
+  // At the rung of one step there are 0, 1, 9 and now 0.5: one in three goes on, which 0.5 is not.
+  CHECK(report(asha, 3, 1, 0.5) == Decision::stop);
+  CHECK_THAT(asha.why(3, LossText{}), ContainsSubstring("of 4"));
+}
+
+TEST_CASE("a trial whose program has ended counts at asha's rungs, but is not taken for paused") {
+  Asha asha{.max_steps = 27, .reduction_factor = 3, .promotion = true};
+  const auto over = [&](TrialId trial, int steps, double loss) {
+    return asha.on_report({.trial = trial, .steps = steps, .losses = {&loss, 1}, .over = true});
+  };
+  CHECK(over(0, 1, 5) == Decision::proceed);
+  CHECK(over(0, 2, 5) == Decision::proceed);
+  CHECK(over(0, 3, 0) == Decision::proceed);
+  CHECK(report(asha, 1, 1, 1) == Decision::pause);
+  CHECK(asha.choose_next({}).kind == Choice::Kind::start_new);
+  CHECK(report(asha, 2, 1, 2) == Decision::pause);  // the best of three is 1, of which one is over
+  const auto choice = asha.choose_next({});
+  CHECK(choice.kind == Choice::Kind::resume);
+  CHECK(choice.trial == 1);
+}
+
 TEST_CASE("losses that are no numbers never beat those that are") {
   Asha stopping{.max_steps = 27};
   CHECK(report(stopping, 0, 1, nan_value) == Decision::proceed);

@@ -1,7 +1,9 @@
 #include "support/scheduler_conformance.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/schedule/hyper_sched.hpp>
 #include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/schedule/successive_halving.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -90,6 +92,39 @@ TEST_CASE("the best of a rung go on, whoever failed") {
   }
   CHECK(hyperband.choose_next({}).kind == Choice::Kind::start_new);
   CHECK(report(hyperband, 3, 2, 0) == Decision::stop);  // a word from a trial that has ended
+}
+
+TEST_CASE("a bracket goes on without trials whose programs have ended, which are not taken for paused") {
+  const auto over = [](auto& scheduler, TrialId trial, int steps, double loss) {
+    return scheduler.on_report({.trial = trial, .steps = steps, .losses = {&loss, 1}, .over = true});
+  };
+  const auto check = [&](auto scheduler) {
+    for (TrialId t = 0; t < 9; ++t) scheduler.on_create(t);
+    for (TrialId t = 0; t < 4; ++t) CHECK(over(scheduler, t, 1, -1) == Decision::proceed);
+    for (TrialId t = 4; t < 9; ++t) CHECK(report(scheduler, t, 1, static_cast<double>(t)) == Decision::pause);
+    CHECK(scheduler.choose_next({.more_trials = false}).kind == Choice::Kind::wait);  // for the four
+    for (TrialId t = 0; t < 4; ++t) {
+      CHECK(over(scheduler, t, 3, -1) == Decision::proceed);
+      scheduler.on_end(t, TrialState::completed);
+    }
+    for (const TrialId loser : {7, 8}) {
+      CHECK(scheduler.choose_next({.more_trials = false}).kind == Choice::Kind::stop);
+      scheduler.on_end(loser, TrialState::stopped);
+    }
+    for (const TrialId winner : {4, 5, 6}) {
+      const auto choice = scheduler.choose_next({.more_trials = false});
+      CHECK(choice.kind == Choice::Kind::resume);
+      CHECK(choice.trial == winner);
+      scheduler.on_resume(winner);
+    }
+  };
+  check(HyperBand{.max_steps = 9});
+  check(SuccessiveHalving{.max_steps = 9, .trials = 9});
+  HyperSched deadline{.deadline = 100};
+  deadline.on_create(0);
+  CHECK(over(deadline, 0, 1, 1) == Decision::proceed);
+  CHECK(over(deadline, 0, 3, 1) == Decision::proceed);
+  CHECK(deadline.choose_next({.more_trials = false}).kind == Choice::Kind::wait);
 }
 
 TEST_CASE("hyperband refuses options that make no sense") {

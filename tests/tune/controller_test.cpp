@@ -39,6 +39,7 @@ struct Script {
   std::function<Decision(const ht::Progress&)> on_report = [](const ht::Progress&) { return Decision::proceed; };
   std::function<Choice(const ht::Pool&)> choose_next = [](const ht::Pool&) { return Choice::start_new(); };
   std::function<std::string(ht::TrialId)> why = [](ht::TrialId) { return ""; };
+  bool exploits = true;
 };
 struct Scripted {
   static constexpr bool exploits = true;
@@ -47,14 +48,18 @@ struct Scripted {
   Choice choose_next(const ht::Pool& pool) { return script->choose_next(pool); }
   std::string why(ht::TrialId trial) const { return script->why(trial); }
 };
+struct ScriptedAlone : Scripted {
+  static constexpr bool exploits = false;
+};
 
 ht::Host host(const std::string& name, double cpus = 1) { return {.name = name, .total = {.cpus = cpus}}; }
 
 /// A Controller, and what its last call brought about.
 class Bench {
  public:
-  explicit Bench(ht::ControlRules rules = {}, const std::vector<ht::Host>& hosts = {host("a")})
-      : controller_(state(), with_resources(std::move(rules)), ht::Placement(hosts)) {
+  explicit Bench(ht::ControlRules rules = {}, const std::vector<ht::Host>& hosts = {host("a")}, Script script = {})
+      : script_(std::make_shared<Script>(std::move(script))),
+        controller_(state(), with_resources(std::move(rules)), ht::Placement(hosts)) {
     controller_.open_session(record::ExperimentStarted{}, 0, out_);
   }
 
@@ -148,8 +153,10 @@ class Bench {
     return found;
   }
   ht::ExperimentState state() {
-    return ht::ExperimentState(ht::space(ht::dim("number", ht::integer(0, 1'000'000))), Numbers{}, Scripted{script_},
-                               {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{});
+    return ht::ExperimentState(
+        ht::space(ht::dim("number", ht::integer(0, 1'000'000))), Numbers{},
+        script_->exploits ? ht::AnyScheduler(Scripted{script_}) : ht::AnyScheduler(ScriptedAlone{{script_}}),
+        {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{});
   }
   static ht::ControlRules with_resources(ht::ControlRules rules) {
     rules.uniform_resources = !rules.resources;
@@ -756,6 +763,73 @@ TEST_CASE("the scheduler's words are the cause of what it stops, the same ones a
   CHECK(record::gave_up(why));
   CHECK(record::gave_up("scheduler"));  // of earlier versions
   CHECK_FALSE(record::gave_up("10 steps done"));
+}
+
+TEST_CASE("a trial whose program has ended is not stopped, and a restart decides the same") {
+  Script strict;
+  strict.on_report = [](const ht::Progress&) { return Decision::stop; };
+  const auto over = [](ht::TrialId trial, double loss, int step) {
+    ht::Report report({{"loss", loss}});
+    report.step = step;
+    report.over = true;
+    return ht::Reported{trial, 0, std::move(report), {}};
+  };
+  strict.exploits = false;
+  Bench bench({.samples = 3}, {host("a", 3)}, strict);
+  std::vector<record::Any> history;
+  const auto keep = [&] {
+    for (const auto& what : bench.all_records()) history.push_back(what);
+  };
+  bench.fill();
+  keep();
+  bench.send(over(0, 5, 0));
+  bench.command<ht::Continue>();
+  REQUIRE(bench.records<record::TrialReported>().size() == 1);
+  CHECK(bench.records<record::TrialReported>().at(0).over);
+  keep();
+  // Without it the same report ends a trial.
+  bench.report(1).command<ht::Stop>();
+  // Its driver dies: the trial runs again, and does what it did.
+  Bench next({.samples = 3}, {host("a", 3)}, history, strict);
+  next.finish_replay();
+  CHECK(next.records<record::TrialEnded>().empty());
+  CHECK(next.trial(0).owed == Decision::proceed);
+  SECTION("the end of the experiment, an interrupt and workers to be lost do not stop it either") {
+    bench.interrupt_now();
+    for (const auto& stop : bench.commands<ht::Stop>()) CHECK(stop.trial == 2);
+    CHECK(bench.commands<ht::Stop>().size() == 1);
+    bench.send(over(0, 1, 1));
+    bench.command<ht::Continue>();
+  }
+  bench.send(ht::Finished{0, 0});
+  REQUIRE(bench.records<record::TrialEnded>().size() == 1);
+  CHECK(bench.records<record::TrialEnded>().at(0).state == TrialState::completed);
+}
+
+TEST_CASE("a population's member whose program has ended pauses, to go on from another state") {
+  Bench bench({.samples = 1});
+  bench.script().on_report = [](const ht::Progress& p) { return p.loss() > 1 ? Decision::stop : Decision::pause; };
+  bench.fill();
+  ht::Report report({{"loss", 2}});
+  report.over = true;
+  bench.send(ht::Reported{0, 0, report, {}}).command<ht::Continue>();
+  report.metrics.front().second = 1;
+  bench.send(ht::Reported{0, 0, report, {}}).command<ht::Pause>();
+  CHECK(bench.interrupt_now().commands<ht::Stop>().size() == 1);
+}
+
+TEST_CASE("what a runner has seen of a program is said once") {
+  Bench bench({.samples = 2}, {host("a", 2)});
+  bench.fill();
+  for (ht::TrialId trial = 0; trial < 2; ++trial) {
+    ht::Report report({{"loss", 1}});
+    report.remark = "printed all at once";
+    bench.send(ht::Reported{trial, 0, std::move(report), {}});
+    if (trial == 0)
+      CHECK(bench.notices() == std::vector<std::string>{"trial 0 printed all at once (said once)"});
+    else
+      CHECK(bench.notices().empty());
+  }
 }
 
 TEST_CASE("a Stop that crosses Paused ends the run that is held after all") {

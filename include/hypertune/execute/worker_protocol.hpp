@@ -35,7 +35,7 @@ namespace hypertune::inline v0 {
 namespace wire {
 
 /// Must be raised whenever a message changes. Driver and worker must have the same version.
-inline constexpr std::uint32_t version = 7;
+inline constexpr std::uint32_t version = 8;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -173,6 +173,8 @@ class WireWriter : public PayloadWriter {
     put(m.report.step.has_value());
     if (m.report.step) put_signed(*m.report.step);
     put(m.report.attributes);
+    put(m.report.over);
+    put(std::string_view(m.report.remark));
     put(m.checkpoint.has_value());
     if (m.checkpoint) put(*m.checkpoint);
     put(m.fixed);
@@ -316,6 +318,8 @@ class WireReader : public PayloadReader {
     }
     if (flag()) m.report.step = step();
     m.report.attributes = params();
+    m.report.over = flag();
+    m.report.remark = text();
     if (flag()) m.checkpoint = checkpoint();
     m.fixed = flag();
     m.workers = small_number();

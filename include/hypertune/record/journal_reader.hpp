@@ -133,7 +133,7 @@ class JournalReader {
 
  private:
   static constexpr std::int64_t piece_size = 2048;
-  static constexpr const char* columns = "sequence, time, kind, trial, attempt, step, metric, value, payload";
+  static constexpr const char* columns = "sequence, time, kind, trial, attempt, step, metric, value, payload, text";
 
   // Ends the read transaction in any case: an open one would keep the log from being copied into the database.
   struct Scope {
@@ -237,7 +237,7 @@ class JournalReader {
     const auto attempt = static_cast<Attempt>(row.integer(4));
     const int step = small(row.integer(5));
     if (kind == static_cast<std::int64_t>(Kind::trial_reported))
-      return record::TrialReported{trial, attempt, step, metrics(row)};
+      return record::TrialReported{trial, attempt, step, metrics(row), row.bytes(9) == detail::report_of_ended};
     if (kind < 1 || kind > static_cast<std::int64_t>(Kind::workers_asked))
       fail(Errc::corrupt, "its kind, {}, is unknown", kind);
     detail::Decoder in(row.bytes(8));

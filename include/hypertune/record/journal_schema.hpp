@@ -42,11 +42,15 @@ inline constexpr std::int64_t journal_application = 0x48547465;  // "HTte", in t
 // (kind 15), else 1.
 inline constexpr std::int64_t journal_version = 5, first_version = 1;
 
+// The `text` of a report of a program that had ended (TrialReported::over).
+inline constexpr const char* report_of_ended = "the program had ended";
+
 // One table that only grows, by ascending key: SQLite's fastest insert. `payload` is the authoritative form of all
 // records but reports (see journal_codec.hpp), `text` a readable part of it. A report is stored in its columns: the
 // first metric in `metric` and `value` (NULL: NaN), any further ones in `payload` as {"id of the name": value}. The
 // `value` of a failed attempt is whether it counts against the trial (NULL in records of earlier versions). `value` has
-// no declared type, because SQLite would store whole REALs as integers and lose the sign of zero.
+// no declared type, because SQLite would store whole REALs as integers and lose the sign of zero. The `text` of a report
+// is NULL, or report_of_ended (which older programs ignore).
 inline constexpr const char* journal_schema = R"sql(
 CREATE TABLE records(
   sequence INTEGER PRIMARY KEY,

@@ -139,8 +139,8 @@ class JournalWriter {
         : begin(db, "BEGIN IMMEDIATE", "write"),
           commit(db, "COMMIT", "write"),
           report(db,
-                 "INSERT INTO records(sequence, time, kind, trial, attempt, step, metric, value, payload) "
-                 "VALUES(?1, ?2, 4, ?3, ?4, ?5, ?6, ?7, ?8)",
+                 "INSERT INTO records(sequence, time, kind, trial, attempt, step, metric, value, payload, text) "
+                 "VALUES(?1, ?2, 4, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                  "write"),
           event(db,
                 "INSERT INTO records(sequence, time, kind, trial, attempt, step, text, payload, value) "
@@ -274,6 +274,10 @@ class JournalWriter {
     s.report.bind(4, static_cast<std::int64_t>(report.attempt));
     s.report.bind(5, static_cast<std::int64_t>(report.step));
     s.report.bind_null(8);
+    if (report.over)
+      s.report.bind_text(9, report_of_ended);
+    else
+      s.report.bind_null(9);
     if (metrics.empty()) {
       s.report.bind_null(6);
       s.report.bind_null(7);

@@ -43,8 +43,9 @@ class PromotionLadder {
 
   const std::vector<int>& steps() const { return steps_; }
 
-  /// Takes a report. Returns true if the trial has reached a rung and pauses there.
-  bool arrives(TrialId trial, int steps, double loss, std::size_t reduction);
+  /// Takes a report. Returns true if the trial has reached a rung and pauses there. `over`: it counts at the rung, but
+  /// does not pause (Progress::over).
+  bool arrives(TrialId trial, int steps, double loss, std::size_t reduction, bool over = false);
 
   /// The best trial at a rung that may be promoted.
   std::optional<TrialId> promotable(std::size_t rung);

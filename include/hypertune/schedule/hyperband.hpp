@@ -35,7 +35,8 @@ class HyperBandState {
   bool ready() const { return !plans_.empty(); }
 
   void create(TrialId trial);
-  Decision report(TrialId trial, int steps, double loss);
+  /// `over`: it does not pause (Progress::over), so that its bracket goes on without it, as if it had failed.
+  Decision report(TrialId trial, int steps, double loss, bool over = false);
   void resume(TrialId trial);
   void end(TrialId trial);
   Choice choose(const Pool& pool);
@@ -124,7 +125,7 @@ struct HyperBand {
 
   void on_create(TrialId trial) { state().create(trial); }
   Decision on_report(const Progress& progress) {
-    return state().report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()));
+    return state().report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), progress.over);
   }
   void on_resume(TrialId trial) { state().resume(trial); }
   void on_end(TrialId trial, TrialState) { state().end(trial); }

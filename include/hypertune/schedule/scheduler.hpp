@@ -42,6 +42,9 @@ struct Progress {
   std::span<const double> losses;  ///< of this report, one per objective
   Seconds elapsed = 0;             ///< how long the trial has run, all attempts together
   Seconds now = 0;                 ///< how long the experiment has run, all sessions together
+  /// The trial's program has ended, and its remaining reports follow: it is compared with others as usual, but goes on
+  /// to its last report, or until it is complete. A scheduler that pauses trials must not take it for paused.
+  bool over = false;
   double loss() const { return losses.empty() ? worst_loss : losses.front(); }
 };
 

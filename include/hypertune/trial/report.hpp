@@ -30,6 +30,11 @@ struct Report {
   Metrics metrics;
   std::optional<int> step;
   Attributes attributes;  ///< of the trial, from now on
+  /// Set by a runner of programs: the program has ended, so that nothing is saved by giving the trial up here. It goes on
+  /// to its last report, or to the scheduler's limit of steps.
+  bool over = false;
+  /// Set by a runner of programs: what it has seen of the program that the user should know; said once.
+  std::string remark = {};
 
   Report() = default;
   explicit Report(Metrics values) : metrics(std::move(values)) {}

@@ -231,6 +231,7 @@ class Controller {
   TrialId newest_possible_ = -1;  // the newest trial that fits on some host
   std::optional<std::string> ending_;
   bool interrupted_ = false, done_ = false;
+  bool told_remark_ = false;  // Report::remark
 };
 
 }  // namespace hypertune::inline v0

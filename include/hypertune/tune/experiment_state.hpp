@@ -6,6 +6,7 @@
 #include <hypertune/execute/growths.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>
+#include <hypertune/schedule/fifo.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -81,6 +82,8 @@ class ExperimentState {
   std::int64_t foreign() const { return foreign_; }
   /// Why the experiment is to end, once a stop condition says so.
   const std::optional<std::string>& ending() const { return ending_; }
+  /// Whether reports can end or pause a trial.
+  bool judges_reports() const { return scheduler_.name() != Fifo::type || !trial_stop_.empty(); }
   /// Ends the experiment for a reason that is not in the records.
   void end(const std::string& why) {
     if (!ending_) ending_ = why;

@@ -52,6 +52,7 @@ struct LiveTrial {
   int growths = 0;                 ///< increases of its workers since its last report
   int losses = 0;                  ///< losses of workers in a row, without a report or a commit in between
   bool too_many_losses = false;    ///< it has lost workers so often that its end counts as a failure
+  bool over = false;               ///< its program has ended, as its last report says: it is left to end by itself
   std::optional<Cause> warned;     ///< it has to stop after its next report, as it is about to lose workers
   Metrics metrics = {};            ///< of its last report, if Options::resize is set
   Phase phase = Phase::running;

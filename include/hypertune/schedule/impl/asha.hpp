@@ -10,8 +10,8 @@
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE bool StoppingLadder::survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
-  for (; next < steps_.size() && steps_[next] <= steps; ++next) {
-    Rung& rung = rungs_[next];
+  while (next < steps_.size() && steps_[next] <= steps) {
+    Rung& rung = rungs_[next++];  // also if it does not survive: it may go on, and counts there once
     rung.losses.add(loss, (rung.losses.size() + 1) / reduction);
     if (std::isfinite(loss)) rung.has_finite = true;
     if (rung.losses.quota() == 0) continue;  // too few trials to compare with
@@ -31,10 +31,16 @@ HYPERTUNE_INLINE RungVerdict StoppingLadder::verdict(std::size_t rung, double lo
           .trials = losses.size()};
 }
 
-HYPERTUNE_INLINE bool PromotionLadder::arrives(TrialId trial, int steps, double loss, std::size_t reduction) {
+HYPERTUNE_INLINE bool PromotionLadder::arrives(TrialId trial, int steps, double loss, std::size_t reduction,
+                                               bool over) {
   Place& place = places_[trial];
   place.steps = steps;
   if (place.paused) return true;
+  if (over) {
+    for (; place.rung < steps_.size() && steps >= steps_[place.rung]; ++place.rung)
+      enter(place.rung, {loss, trial}, reduction);
+    return false;
+  }
   if (place.rung >= steps_.size() || steps < steps_[place.rung]) return false;
   place.paused = true;
   place.loss = loss;
@@ -115,7 +121,7 @@ HYPERTUNE_INLINE Decision Asha::on_report(const Progress& progress) {
   const std::size_t bracket = bracket_of(progress.trial);
   if (promotion) {
     if (progress.steps >= max_steps) return Decision::complete;
-    const bool pauses = state_.promoting[bracket].arrives(progress.trial, progress.steps, loss, share);
+    const bool pauses = state_.promoting[bracket].arrives(progress.trial, progress.steps, loss, share, progress.over);
     return pauses ? Decision::pause : Decision::proceed;
   }
   std::size_t& next = state_.next_rung[progress.trial];
@@ -150,9 +156,8 @@ HYPERTUNE_INLINE std::string Asha::why(TrialId trial, const LossText& losses) co
   std::optional<detail::RungVerdict> verdict;
   if (promotion) {
     verdict = state_.promoting[bracket].verdict(trial);
-  } else if (const auto next = state_.next_rung.find(trial);
-             next != state_.next_rung.end() && next->second < state_.stopping[bracket].rungs()) {
-    verdict = state_.stopping[bracket].verdict(next->second, state_.judged);
+  } else if (const auto next = state_.next_rung.find(trial); next != state_.next_rung.end() && next->second > 0) {
+    verdict = state_.stopping[bracket].verdict(next->second - 1, state_.judged);
   }
   if (!verdict) return {};
   const std::string text = verdict->text(losses);

@@ -26,6 +26,11 @@ HYPERTUNE_INLINE Decision HyperSched::on_report(const Progress& progress) {
   if ((max_steps > 0 && progress.steps >= max_steps) || now_ >= deadline) return Decision::complete;
   if (trial.paused) return Decision::pause;
   if (progress.steps < trial.target) return Decision::proceed;
+  if (progress.over) {  // it counts at its rungs, but does not pause
+    for (; trial.target <= progress.steps; trial.target *= reduction_factor)
+      rungs_[trial.target].insert({trial.loss, progress.trial});
+    return Decision::proceed;
+  }
   for (; trial.target <= progress.steps; trial.target *= reduction_factor)
     rungs_[trial.target].insert({trial.loss, progress.trial});
   trial.target /= reduction_factor;

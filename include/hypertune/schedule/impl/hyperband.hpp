@@ -45,13 +45,14 @@ HYPERTUNE_INLINE void HyperBandState::create(TrialId trial) {
   if (bracket.members == plans_[bracket.plan].front().trials) bracket.closed = true;
 }
 
-HYPERTUNE_INLINE Decision HyperBandState::report(TrialId trial, int steps, double loss) {
+HYPERTUNE_INLINE Decision HyperBandState::report(TrialId trial, int steps, double loss, bool over) {
   if (!places_.contains(trial)) {
     if (trial <= newest_) return Decision::stop;  // the trial has ended
     create(trial);
   }
   Place& place = places_.at(trial);
   if (steps >= max_) return Decision::complete;
+  if (over) return Decision::proceed;
   if (place.state != State::training) return Decision::pause;
   Bracket& bracket = bracket_of(place);
   if (steps < plans_[bracket.plan][bracket.rung].steps) return Decision::proceed;

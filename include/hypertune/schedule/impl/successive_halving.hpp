@@ -28,6 +28,7 @@ HYPERTUNE_INLINE Decision SuccessiveHalving::on_report(const Progress& progress)
   const auto found = places_.find(progress.trial);
   if (found == places_.end()) return Decision::stop;
   if (progress.steps >= max_steps) return Decision::complete;
+  if (progress.over) return Decision::proceed;  // the round goes on without it, as if it had failed
   Place& place = found->second;
   if (place.waits) return Decision::pause;
   Round& round = rounds_[place.round];

@@ -22,6 +22,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   if (run == nullptr) return;
   const int step = e.report.step.value_or(run->next_step);
   run->next_step = step + 1;
+  run->over = e.report.over && !state().exploits();  // there a trial may have to go on from another state
   run->fixed = e.fixed;
   run->elastic = !e.fixed;
   run->growths = run->losses = 0;
@@ -34,6 +35,10 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   if (rules().resize) run->metrics = e.report.metrics;
   // In a study a report counts even if the trial is to end: the caller does not know that yet.
   judge_.take(e, *run, step, run->phase != Phase::stopping || rules().manual, out);
+  if (!e.report.remark.empty() && !told_remark_ && state().judges_reports()) {
+    told_remark_ = true;
+    out.notices.push_back(detail::format("trial {} {} (said once)", e.trial, detail::one_line(e.report.remark)));
+  }
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
   answer(e.trial, *run, step, out);
 }
@@ -43,12 +48,16 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
   if (run.phase != Phase::running) return;  // it was told to stop already
   const auto& entry = trials()[trial];
   const Attempt attempt = entry.attempts - 1;
+  // A repeated report of the last step gets the answer still owed; the answer to any earlier step was to go on.
+  const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::proceed;
+  if (run.over && decision == Decision::proceed) {  // what its program has printed is all there, and costs nothing
+    out.commands.push_back(Continue{trial, attempt});
+    return;
+  }
   if (interrupted_) {
     stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
     return;
   }
-  // A repeated report of the last step gets the answer still owed; the answer to any earlier step was to go on.
-  const Decision decision = step + 1 == entry.steps ? entry.owed : Decision::proceed;
   if (run.warned && decision == Decision::proceed) {
     run.failure = run.warned;
     stop_run(trial, run, Phase::suspending, TrialState::stopped, run.warned->text, true, out);
@@ -344,7 +353,7 @@ HYPERTUNE_INLINE void Controller::end_experiment(const std::string& why, Outcome
   judge_.state().end(why);
   for (const TrialId trial : dispatcher_.running_trials()) {
     auto& run = *dispatcher_.find(trial);
-    if (run.phase == Phase::stopping) continue;
+    if (run.phase == Phase::stopping || run.over) continue;  // what is over ends by itself, now
     stop_run(trial, run, Phase::stopping, TrialState::stopped, why, judge_.save_at_end(), out);
     run.by_condition = true;
   }
@@ -361,7 +370,7 @@ HYPERTUNE_INLINE void Controller::interrupt_now(Seconds now, Outcome& out) {
   interrupted_ = true;
   for (const TrialId trial : dispatcher_.running_trials()) {
     auto& run = *dispatcher_.find(trial);
-    if (run.phase == Phase::running || run.phase == Phase::pausing)
+    if ((run.phase == Phase::running || run.phase == Phase::pausing) && !run.over)
       stop_run(trial, run, Phase::suspending, TrialState::stopped, "interrupted", true, out);
   }
   fill(now, out);

@@ -405,7 +405,7 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
     note_reported(e.trial, e.report.attributes, out);
     if (!trials()[e.trial].reported) note_doubled(e.trial, e.report.metrics, out);
     const bool new_names = !trials()[e.trial].judged && remember_names(run, e.report.metrics);
-    commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics)}, out);
+    commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics), e.report.over}, out);
     if (new_names) note_misnamed(e.trial, run, out);
   }
   if (e.checkpoint) keep(*e.checkpoint, out);
