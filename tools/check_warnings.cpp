@@ -166,6 +166,11 @@ std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int co
       options.samples > 0)
     warnings.push_back(fmt::format("'start_with' has {} configurations, more than 'samples': {}",
                                    options.start_with.size(), *options.samples));
+  if (options.search.name().starts_with("repeat("))
+    warnings.push_back(
+        "'search.repeat' makes a trial of each run of a configuration, which is ranked by its own value, so that the "
+        "best "
+        "may be the luckiest one: 'trial.repeat' ranks by the median or mean of the runs");
   return warnings;
 }
 

@@ -175,10 +175,19 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
   options.first_step = sweep.trial->first_step;
   options.environment = sweep.trial->environment;
   options.grace = sweep.trial->grace;
+  options.output = sweep.trial->output;
+  options.success = sweep.trial->success;
+  options.report = sweep.trial->report;
+  options.repeat = sweep.trial->repeat;
+  options.ordered = sweep.options.ordered;
   // Shorter than the hang limit, so that rank 0, which waits for it, is not taken for hung.
   if (const double hang = sweep.options.hang_limit; hang > 0)
     options.stop_limit = std::min(options.stop_limit, hang / 2);
-  for (const auto& objective : objectives_of(sweep.options)) options.objectives.push_back(objective.metric);
+  for (const auto& objective : objectives_of(sweep.options)) {
+    options.objectives.push_back(objective.metric);
+    options.modes[objective.metric] = objective.mode;
+  }
+  for (const auto& bound : sweep.options.constraints) options.modes.emplace(bound.metric, bound.side);
   options.bind_to_slot = sweep.executor.workers == "threads";
   for (const auto& rule : sweep.trial->log_rules)
     options.log_rules.push_back({.match = rule.match, .exclude_host = rule.exclude_host, .no_retry = rule.no_retry});

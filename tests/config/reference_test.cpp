@@ -86,6 +86,7 @@ TEST_CASE("the reference of sweeps: every key, and its default") {
   const std::vector<Probe> probes{
       {reference, "sweep", "", ""},
       {reference, "trial", "trial", ""},
+      {reference, "trial.repeat", "trial.repeat", "trial: {command: [a], repeat: {times: 2}}\n"},
       {reference, "trial.files.<path>", "trial.files.a", "trial: {command: [a], files: {a: {from: b}}}\n"},
       {reference, "trial.metrics.<metric>", "trial.metrics.accuracy",
        "trial: {command: [a], metrics: {accuracy: {match: a, unit: percent}}}\n"},
@@ -159,6 +160,7 @@ TEST_CASE("the reference of sweeps: what each key means is what the reader's tab
                                                              {"trial.files.<path>", hd::trial_file_keys()},
                                                              {"checkpoint", hd::checkpoint_keys()},
                                                              {"failures", hd::failures_keys()},
+                                                             {"trial.repeat", hd::repeat_keys()},
                                                              {"failures.log[]", hd::log_rule_keys()},
                                                              {"known[]", hd::known_keys()},
                                                              {"loggers[] prometheus", hd::prometheus_keys()},

@@ -234,3 +234,38 @@ TEST_CASE("trial: lists within the command, and files from templates") {
   CHECK(refused("{command: [a], files: {b: {text: a, placeholders: '@'}}}").find("with marks on both sides") !=
         std::string::npos);
 }
+
+TEST_CASE("how the runs of a command make a trial's reports") {
+  const auto with = [](const std::string& trial, const std::string& more = "metric: loss\nmode: min\n") {
+    const auto text = "trial: {command: [./train], " + trial + "}\nspace: {x: {uniform: [0, 1]}}\nsamples: 3\n" + more;
+    return support::kept("sweep", text, [&] { return sweep_from_yaml(load_yaml_text(text, "s.yaml"), false); });
+  };
+  const auto refused = [&](const std::string& trial, const std::string& more = "metric: loss\nmode: min\n") {
+    try {
+      with(trial, more);
+    } catch (const Error& error) { return std::string(error.what()); }
+    return std::string("no error");
+  };
+  const auto plain = *with("grace: 1s").trial;
+  CHECK(plain.output == CommandOutput::pipe);
+  CHECK(plain.success == std::vector<int>{0});
+  CHECK(plain.report == ReportRule::each);
+  CHECK(plain.repeat == RepeatOptions{});
+  CHECK(with("output: line").trial->output == CommandOutput::line);
+  CHECK(with("success: [0, 10, 20]").trial->success == std::vector<int>{0, 10, 20});
+  CHECK(with("success: 10").trial->success == std::vector<int>{10});
+  CHECK(with("report: best").trial->report == ReportRule::best);
+  CHECK(with("repeat: 5").trial->repeat == RepeatOptions{.times = 5});
+  CHECK(with("repeat: 5").trial->report == ReportRule::last);
+  CHECK(with("repeat: {times: 3, use: worst}, report: best").trial->repeat ==
+        RepeatOptions{.times = 3, .use = RepeatRule::worst});
+  CHECK(with("repeat: 1, report: each").trial->report == ReportRule::each);
+  CHECK_THAT(refused("output: lines"), ContainsSubstring("did you mean 'line'"));
+  CHECK_THAT(refused("success: [0, 256]"), ContainsSubstring("256"));
+  CHECK_THAT(refused("success: []"), ContainsSubstring("success"));
+  CHECK_THAT(refused("repeat: 0"), ContainsSubstring("repeat"));
+  CHECK_THAT(refused("repeat: {use: mean}"), ContainsSubstring("times"));
+  CHECK_THAT(refused("repeat: 2, report: each"), ContainsSubstring("write last or best"));
+  CHECK_THAT(refused("report: best", "objectives: {loss: min, size: min}\n"), ContainsSubstring("needs one metric"));
+  CHECK_THAT(refused("repeat: 2", "metric: loss\nmode: min\nworkers: 2\n"), ContainsSubstring("trials of one worker"));
+}

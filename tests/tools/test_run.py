@@ -438,7 +438,8 @@ class Mistakes(Case):
         self.assertIn("takes no further argument 'more'", err)
 
     def test_a_stopped_trial_says_at_which_rung_and_what_the_bar_was(self):
-        self.run_command("run", self.write(SWEEP), "--samples", "12")
+        # In an ordered run a trainer that has ended is judged by each of its lines all the same.
+        self.run_command("run", self.write(SWEEP + "ordered: true\n"), "--samples", "12")
         stopped = [r for r in self.results() if r["state"] == "stopped"]
         self.assertTrue(stopped)
         for result in stopped:

@@ -166,6 +166,13 @@ class SweepReader {
   void read_trial() {
     if (study_) return;
     trial_ = trial_from_yaml(root_["trial"]);
+    if (trial_->report == ReportRule::best && options_.objectives.size() > 1)
+      root_["trial"]["report"].fail(
+          "'trial.report: best' needs one metric to be the best by, but 'objectives' has {}: write last",
+          options_.objectives.size());
+    if (trial_->repeat.times > 1 && options_.workers.several())
+      root_["trial"]["repeat"].fail(
+          "'trial.repeat' is for trials of one worker, but 'workers' has more: repeat within the command");
     if (root_.has("metric")) require_expression(root_["metric"], *trial_, options_.metric);
     if (const auto objectives = root_.find("objectives"))
       for (const auto& [metric, mode] : objectives->entries()) require_expression(mode, *trial_, metric);

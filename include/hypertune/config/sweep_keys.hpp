@@ -17,6 +17,7 @@ const Keys& trial_keys();
 const Keys& trial_file_keys();
 const Keys& metric_expression_keys();  ///< trial: {metrics: {name: {…}}}
 const Keys& step_expression_keys();    ///< trial: {step: {…}}
+const Keys& repeat_keys();
 Keys resources_keys();
 const Keys& workers_keys();
 const Keys& group_keys();

@@ -6,6 +6,7 @@
 #include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/record/mlflow_options.hpp>
 #include <hypertune/space/search_space.hpp>
+#include <hypertune/trial/command_rules.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <cstddef>
@@ -48,6 +49,10 @@ struct TrialSpec {
   std::optional<int> first_step;               ///< what the program calls its first step, if that is said
   std::map<std::string, std::string> environment;
   double grace = 10;  ///< seconds from SIGTERM to SIGKILL
+  CommandOutput output = CommandOutput::pipe;
+  std::vector<int> success{0};  ///< exit codes that mean success
+  ReportRule report = ReportRule::each;
+  RepeatOptions repeat;
   std::vector<LogRuleSpec> log_rules;
   /// file:line, for errors that are found when these are compiled: of each word of the command, and of each metric's
   /// expression.

@@ -243,6 +243,44 @@ inline void command_from_yaml(const Node& node, TrialSpec& trial) {
   }
 }
 
+/// trial.output, .success, .report and .repeat
+inline void read_runs(const Node& node, TrialSpec& trial) {
+  if (node.get("output", std::string("pipe")) == "line") trial.output = CommandOutput::line;
+  if (const auto success = node.find("success")) {
+    trial.success.clear();
+    for (const Node& code : success->is_list() ? success->items() : std::vector<Node>{*success}) {
+      trial.success.push_back(at_least(code, 0));
+      if (trial.success.back() > 255)
+        code.fail("'{}' must be 255 or less, as exit codes are, not {}", code.path(), trial.success.back());
+    }
+    if (trial.success.empty())
+      success->fail("'{}' is empty: it must list the exit codes that mean success", success->path());
+  }
+  const auto report = node.get("report", std::string("each"));
+  trial.report = report == "best" ? ReportRule::best : report == "last" ? ReportRule::last : ReportRule::each;
+  const auto repeat = node.find("repeat");
+  if (!repeat) return;
+  if (!repeat->is_map()) {
+    trial.repeat.times = repeat->as<int>();
+  } else {
+    check_values(*repeat, repeat_keys());
+    trial.repeat.times = (*repeat)["times"].as<int>();
+    static constexpr std::pair<std::string_view, RepeatRule> rules[] = {{"median", RepeatRule::median},
+                                                                        {"mean", RepeatRule::mean},
+                                                                        {"min", RepeatRule::min},
+                                                                        {"max", RepeatRule::max},
+                                                                        {"worst", RepeatRule::worst}};
+    const auto use = repeat->get("use", std::string("median"));
+    for (const auto& [word, rule] : rules)
+      if (word == use) trial.repeat.use = rule;
+  }
+  if (trial.repeat.times == 1 || trial.report != ReportRule::each) return;
+  if (const auto each = node.find("report"))
+    each->fail("'{}' is 'each', but with 'trial.repeat' each run counts with one report: write last or best",
+               each->path());
+  trial.report = ReportRule::last;
+}
+
 inline TrialSpec trial_from_yaml(const Node& node) {
   check_values(node, trial_keys());
   TrialSpec trial;
@@ -279,6 +317,7 @@ inline TrialSpec trial_from_yaml(const Node& node) {
   if (const auto environment = node.find("environment"))
     for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
   if (const auto grace = node.find("grace")) trial.grace = grace->duration();
+  read_runs(node, trial);
   return trial;
 }
 

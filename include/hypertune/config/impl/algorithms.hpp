@@ -55,7 +55,8 @@ struct SearcherWrapping {
 
   static void describe(auto& self, auto&& option) {
     option("repeat", self.repeat, hypertune::at_least(1),
-           "how often each configuration is tried; the searcher learns the mean. `samples` counts the trials");
+           "how often each configuration is tried, each time as a trial of its own; the searcher learns the mean. "
+           "`samples` counts the trials");
     option(
         "max_concurrent", self.max_concurrent, hypertune::at_least(1),
         "the most trials without a result at a time: fewer run at once, so each suggestion is based on more results");

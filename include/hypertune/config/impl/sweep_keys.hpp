@@ -43,6 +43,7 @@ HYPERTUNE_YAML_INLINE const Keys& step_expression_keys() {
 }
 
 HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
+  static const Shape exit_code = shape::whole(at_least(0).at_most(255));
   static const Keys keys{
       key("command", shape::either({shape::text(), shape::list(shape::texts())}),
           "the program and its arguments, with placeholders. A list within it is of words that are there together or "
@@ -57,7 +58,26 @@ HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
       key("files", shape::entries(shape::either({shape::text(), shape::map(trial_file_keys())})),
           "files in the trial's folder that are made from templates with its parameters: `{in.lammps: template.in}`"),
       key("environment", shape::entries(shape::scalar()), "added to the environment of the trainer"),
-      key("grace", shape::duration(), "time from SIGTERM to SIGKILL when a trial is stopped", "10s")};
+      key("grace", shape::duration(), "time from SIGTERM to SIGKILL when a trial is stopped", "10s"),
+      key("output", shape::word({"pipe", "line"}),
+          "`line`: the trainer prints to a pseudo-terminal, so that C, C++, Python and others print line by line and "
+          "not "
+          "all at their end",
+          "pipe"),
+      key("success", shape::either({exit_code, shape::filled(shape::list(exit_code))}),
+          "the exit codes that mean success: `[0, 10, 20]` for SAT solvers", "0"),
+      key("report", shape::word({"each", "last", "best"}),
+          "which reports of the trainer are the trial's: `last` and `best` pass on one, when it has ended", "each"),
+      key("repeat", shape::either({shape::whole(at_least(1)), shape::map(repeat_keys())}),
+          "the trainer runs several times in each trial, whose value is the median of theirs, or what `use` says",
+          "1")};
+  return keys;
+}
+
+HYPERTUNE_YAML_INLINE const Keys& repeat_keys() {
+  static const Keys keys{required(key("times", shape::whole(at_least(1).at_most(1000)), "how often the trainer runs")),
+                         key("use", shape::word({"median", "mean", "min", "max", "worst"}),
+                             "what of the values of the runs is the trial's; `worst`: by the metric's mode", "median")};
   return keys;
 }
 

@@ -9,7 +9,7 @@
 namespace hypertune::inline v0::detail {
 
 HYPERTUNE_INLINE std::string refused_trial_file(std::string_view path) {
-  constexpr std::string_view own[] = {"log", "progress.csv", "checkpoints", "saved"};
+  constexpr std::string_view own[] = {"log", "progress.csv", "checkpoints", "saved", "repetitions"};
   if (path.empty() || path.starts_with('/') || path.ends_with('/') || path.find('\0') != std::string_view::npos)
     return "it must be the path of a file below the trial's folder";
   const std::string_view first = path.substr(0, path.find('/'));

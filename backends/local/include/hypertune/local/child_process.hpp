@@ -7,6 +7,7 @@
 #include <hypertune/process/subprocess.hpp>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,13 +27,21 @@ bool& is_worker_process();
 std::atomic<int>& sigterm_count();
 void count_sigterms();
 
+/// What a command's standard output is.
+enum class OutputStream : std::uint8_t {
+  pipe,
+  packets,   ///< a pipe of which each read returns what one write has put in (at most 4096 bytes of it)
+  terminal,  ///< a pseudo-terminal, which passes bytes on as they are and controls nothing
+};
+
 /// Not thread-safe. In a worker process the command is a direct child, which the kernel kills when the worker's main
 /// thread ends. In other processes a keeper process is its parent, and kills it when this process ends.
 class ChildProcess {
  public:
-  /// Throws NotStarted if the program cannot be run.
+  /// Throws NotStarted if the program cannot be run; an Error of kind `io` if there is no terminal to be had.
   explicit ChildProcess(const std::vector<std::string>& arguments,
-                        std::map<std::string, std::optional<std::string>> environment = {});
+                        std::map<std::string, std::optional<std::string>> environment = {},
+                        OutputStream output = OutputStream::pipe);
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
   /// Kills the command, its process group and everything that it started.
@@ -40,7 +49,10 @@ class ChildProcess {
 
   void signal(int number) const { process_.signal(number); }
 
-  /// Waits for output or the exit, at most `seconds` (0: does not wait). Appends the output to `out` and `err`.
+  /// Waits for output or the exit, at most `seconds` (0: does not wait). Adds the output to `out`, a text for each
+  /// read(2), and to `err`.
+  void pump(double seconds, std::vector<std::string>& out, std::string& err);
+  /// The same, with all output as one text.
   void pump(double seconds, std::string& out, std::string& err);
 
   /// Whether the command, or a process that it started, is stopped (SIGSTOP).
@@ -50,8 +62,9 @@ class ChildProcess {
   const std::optional<int>& status() const { return process_.status(); }
 
  private:
-  // Reads once, or (`all`) until nothing is left.
-  static void take(Descriptor& pipe, std::string& text, bool all);
+  // Reads once, or (`all`) until nothing is left, and passes what it has read to `take`.
+  template <class Take>
+  static void read(Descriptor& pipe, bool all, const Take& take);
 
   // Kills processes that left the group and outlived the command. A worker adopts such orphans, so they are its
   // children.

@@ -19,8 +19,8 @@ std::vector<std::string> with_own_names(std::vector<std::string> names);
 }  // namespace detail
 
 /// Arguments in which {name} stands for a parameter (more forms: PlaceholderText); {trial}, {step}, {directory},
-/// {checkpoint} and {restore} stand for the values of the environment variables HYPERTUNE_…; and {{ and }} stand for
-/// braces. No shell is involved.
+/// {checkpoint}, {restore} and {repetition} stand for the values of the environment variables HYPERTUNE_…; and {{ and }}
+/// stand for braces. No shell is involved.
 ///
 /// An argument vanishes if it names a parameter that is not active in a trial and is an option with its value
 /// (`--depth={depth}`, `model.depth={depth}`: it begins with a dash or a name and =, and has no spaces), or if it

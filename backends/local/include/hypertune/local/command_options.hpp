@@ -2,6 +2,8 @@
 #pragma once
 
 #include <hypertune/local/command_line.hpp>
+#include <hypertune/record/record.hpp>
+#include <hypertune/trial/command_rules.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <map>
@@ -53,6 +55,15 @@ struct CommandOptions {
   /// Whether the command gets environment variables for its slot (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES): for executors
   /// whose trials share a process, which cannot be bound to the slot of one trial.
   bool bind_to_slot = false;
+  /// What the command prints to. With `line` it also gets TERM=dumb and NO_COLOR=1, unless `environment` has them.
+  CommandOutput output = CommandOutput::pipe;
+  std::vector<int> success{0};  ///< exit codes that mean success
+  /// `best` needs one objective, and its mode in `modes`.
+  ReportRule report = ReportRule::each;
+  RepeatOptions repeat = {};               ///< more than once: `report` must not be `each`
+  std::map<std::string, Mode> modes = {};  ///< of the objectives and of bounded metrics: which values are better
+  /// For an experiment with Options::ordered: whether a program prints in blocks is told by its writes, not by time.
+  bool ordered = false;
 };
 
 }  // namespace hypertune::inline v0::local

@@ -10,6 +10,8 @@
 #include <hypertune/local/error_tail.hpp>
 #include <hypertune/local/number_text.hpp>
 #include <hypertune/local/output_lines.hpp>
+#include <hypertune/local/output_timing.hpp>
+#include <hypertune/local/repetitions.hpp>
 #include <hypertune/local/report_join.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/trial/group.hpp>
@@ -26,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <regex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,6 +84,15 @@ class CommandRun final : public TrialRun {
   static constexpr std::size_t max_line = std::size_t{1} << 20U;
   static constexpr std::size_t max_searched = 4096;  // by expressions, whose recursion grows with it
   static constexpr double patience = 30;             // seconds to wait for other ranks before commands begin
+  static constexpr std::size_t most_waiting = 1000;  // lines; a program that prints more quickly than is read waits
+  // Seconds to wait for the end of a program that has printed several reports at once: at its end the C library writes
+  // what it has kept, and then Python takes down its modules.
+  static constexpr double settling = 2;
+  // … and of one that has printed a single one.
+  static constexpr double short_settling = 0.1;
+  static constexpr std::size_t block = 4096;  // bytes that C's stdio writes at once, and a packet at most
+  // Of a program whose end is waited for, at most this many lines and bytes are kept.
+  static constexpr std::size_t most_lines_held = 100'000, most_bytes_held = std::size_t{16} << 20U;
 
   /// For one of several commands that begin and end together.
   struct Gang {
@@ -104,6 +116,16 @@ class CommandRun final : public TrialRun {
   void begin();
   // The command with the values of this attempt. Makes the files that it names.
   std::vector<std::string> arguments(const std::string& restore) const;
+  // Starts the command, for the first time or for the next of its repetitions.
+  void start();
+
+  // The next report of the command that runs; nullopt: the command has ended.
+  std::optional<Report> next_of_command();
+  // The one report of a trial of whose reports only one counts, or of repeated runs.
+  std::optional<Report> only_report();
+  void consider(Report report);
+  bool repeated() const { return plan_.options.repeat.times > 1; }
+  RepetitionFile repetition_file() const;
 
   // Joins the group. Returns once all ranks are there, so that each command finds the others.
   void join();
@@ -117,9 +139,27 @@ class CommandRun final : public TrialRun {
 
   struct Line : OutputLine {
     bool error_stream = false;
+    double at = 0;  // when it arrived
   };
 
   void pump(double seconds);
+
+  // ---- Programs that print in blocks ----
+  //
+  // Such a program prints all of its reports at its end, or many at a time. To stop it because of the first of them
+  // would save nothing if it has ended, and lose the others. So reports that come together wait for its end, and are
+  // marked if it comes (Report::over). A single one waits for a moment, as it may be its last. How long they wait must
+  // not decide in an ordered run: there it is told by the program's writes, which arrive one by one
+  // (OutputStream::packets), that it prints in blocks, and then its reports always wait. The reports of a program that
+  // prints each as it is made never do.
+
+  // Looks at one read(2) of standard output, and the lines that have ended in it.
+  void look_for_block(std::string_view piece, std::span<const Line> lines);
+  bool several_reports(std::span<const Line> lines) const;
+  // Whether reports wait for the end of the program.
+  bool holds();
+  void mark(Report& report);
+
   std::optional<Report> next_report();
   /// The report of a line of standard output that is a JSON object.
   std::optional<Report> read_line(const Line& line);
@@ -226,6 +266,18 @@ class CommandRun final : public TrialRun {
   std::optional<CheckpointInfo> adopted_;
   std::optional<std::string> not_adopted_;
   int steps_ = 0;
+  OutputTiming timing_;
+  std::optional<double> block_until_;  // reports wait until then: they have come together
+  bool in_blocks_ = false;             // in an ordered run: it prints in blocks
+  std::size_t bytes_held_ = 0;
+  double arrived_ = 0;          // when the line of the last report did
+  int marked_ = 0;              // reports of a program that has ended
+  std::vector<Report> ended_;   // of repetitions that have ended
+  std::optional<Report> kept_;  // the last or the best one so far, of which …
+  bool kept_judges_ = false;    // … all objectives are known
+  std::optional<CheckpointInfo> kept_checkpoint_;
+  bool told_ = false;             // the only report was passed on
+  bool succeeded_ = false;        // the command has ended well
   std::optional<int> last_step_;  // the highest step that this attempt has reported
   bool told_repetition_ = false;
   bool terminating_ = false, suspended_ = false, exclude_host_ = false, no_retry_ = false;

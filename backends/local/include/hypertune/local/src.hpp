@@ -20,6 +20,7 @@
 #include <hypertune/local/impl/process_options.hpp>
 #include <hypertune/local/impl/process_workers.hpp>
 #include <hypertune/local/impl/processes.hpp>
+#include <hypertune/local/impl/repetitions.hpp>
 #include <hypertune/local/impl/report_join.hpp>
 #include <hypertune/local/impl/report_line.hpp>
 #include <hypertune/local/impl/slot_binding.hpp>

@@ -24,7 +24,8 @@ inline bool is_option_with_value(std::string_view source, std::string_view liter
 }
 
 HYPERTUNE_INLINE std::vector<std::string> with_own_names(std::vector<std::string> names) {
-  for (const char* word : {"trial", "step", "directory", "checkpoint", "restore"}) names.emplace_back(word);
+  for (const char* word : {"trial", "step", "directory", "checkpoint", "restore", "repetition"})
+    names.emplace_back(word);
   return names;
 }
 

@@ -31,22 +31,28 @@ inline bool counts_to_an_end(std::string_view text) {
 }
 
 HYPERTUNE_INLINE void CommandRun::pump(double seconds) {
-  std::string out, err;
+  std::vector<std::string> out;
+  std::string err;
   child_->pump(seconds, out, err);
   if (!out.empty() || !err.empty()) context_->alive();  // output counts as a sign of life
+  const double now = hypertune::detail::steady_seconds();
   std::vector<Line> printed[2];
-  const auto of_out = [&](OutputLine line) { printed[0].push_back({std::move(line), false}); };
+  const auto of_out = [&](OutputLine line) { printed[0].push_back({std::move(line), false, now}); };
   const auto of_err = [&](OutputLine line) {
     if (line.shown) log(line.text, line.whole);
     match_rules(line.text);
     if (!line.passing) tail_.add(line.text, line.update || !line.stays);
     if (leads() && (!plan_.metrics.empty() || line.text.find('{') != std::string::npos))
-      printed[1].push_back({std::move(line), true});
+      printed[1].push_back({std::move(line), true, now});
   };
-  const double now = hypertune::detail::steady_seconds();
-  out_->add(out, now, of_out);
+  for (const auto& piece : out) {
+    const std::size_t before = printed[0].size();
+    out_->add(piece, now, of_out);
+    look_for_block(piece, std::span<const Line>(printed[0]).subspan(before));
+  }
   err_->add(err, now, of_err);
   if (child_->status() && !std::exchange(over_, true)) {
+    timing_.ended = now;
     out_->end(of_out);
     err_->end(of_err);
   }
@@ -74,6 +80,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::next_report() {
     }
     const Line line = std::move(lines_.front());
     lines_.pop_front();
+    arrived_ = line.at;
     if (auto report = read_line(line)) return report;
   }
 }
@@ -225,13 +232,13 @@ HYPERTUNE_INLINE std::size_t CommandRun::waiting_lines_naming(const std::string&
 
 HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
   const auto pump_some = [&] {
-    constexpr std::size_t most_waiting = 1000;  // a program that prints more quickly than is read waits
     if (lines_.size() < most_waiting) pump(0);
   };
   constexpr const char* reused =
       "the same name was reported again before it was taken, so that it may be of a later step: use a new name each "
       "time";
   try {
+    if (repeated()) fail(Errc::usage, "a run that is interrupted begins again, as 'trial.repeat' is set");
     require_safe_name(name);
     pump_some();
     std::error_code ignored;

@@ -25,9 +25,20 @@
 namespace hypertune::inline v0::local::detail {
 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
+  return plan_.options.report == ReportRule::each || !leads() ? next_of_command() : only_report();
+}
+
+HYPERTUNE_INLINE std::optional<Report> CommandRun::next_of_command() {
   for (;;) {
     if (context_->stop_requested() && !terminating_) terminate();
-    if (auto report = next_report()) return report;
+    // Whether the command has ended is known only by looking.
+    if (!child_->status() && lines_.size() < most_waiting) pump(0);
+    if (!holds())
+      if (auto report = next_report()) {
+        if (timing_.first == 0) timing_.first = arrived_;
+        mark(*report);
+        return report;
+      }
     if (child_->status()) return finish();
     look_for_stop();
     if (terminating_ && hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
@@ -43,8 +54,113 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
   }
 }
 
+HYPERTUNE_INLINE std::optional<Report> CommandRun::only_report() {
+  if (told_) return std::nullopt;
+  for (;;) {
+    while (auto report = next_of_command()) consider(std::move(*report));
+    if (!succeeded_ || !kept_) return std::nullopt;
+    ended_.push_back(std::move(*std::exchange(kept_, std::nullopt)));
+    if (!repeated()) break;
+    repetition_file().write(ended_);
+    if (ended_.size() == static_cast<std::size_t>(plan_.options.repeat.times)) break;
+    child_.reset();  // with all that the run has left behind
+    start();
+  }
+  told_ = true;
+  adopted_ = std::exchange(kept_checkpoint_, std::nullopt);
+  Report report = repeated() ? combined(ended_, plan_.options.repeat.use, plan_.options.modes, plan_.options.objectives)
+                             : std::move(ended_.back());
+  report.over = true;
+  report.remark.clear();
+  return report;
+}
+
+// A report without the metrics that are tuned counts only as long as there is none with them.
+HYPERTUNE_INLINE void CommandRun::consider(Report report) {
+  report.step = steps_ - 1;
+  const bool judged = judges(report.metrics);
+  bool better = judged || !kept_judges_;
+  if (plan_.options.report == ReportRule::best && judged && kept_judges_ && !plan_.options.objectives.empty()) {
+    const auto& name = plan_.options.objectives.front();
+    const auto mode = plan_.options.modes.find(name);
+    const double now = *find_metric(report.metrics, name), before = *find_metric(kept_->metrics, name);
+    const bool maximize = mode != plan_.options.modes.end() && mode->second == Mode::maximize;
+    better = before != before || (maximize ? now > before : now < before);
+  }
+  auto checkpoint = std::exchange(adopted_, std::nullopt);
+  if (better) {
+    kept_ = std::move(report);
+    kept_judges_ = judged;
+    std::swap(checkpoint, kept_checkpoint_);
+  }
+  if (checkpoint) store_->drop(*checkpoint);  // no report of its steps is recorded
+}
+
+HYPERTUNE_INLINE RepetitionFile CommandRun::repetition_file() const {
+  std::string configuration;
+  hypertune::detail::append_json_object(configuration, context_->params());
+  return {context_->directory() / "repetitions", std::move(configuration)};
+}
+
+// Updates of one line make one report.
+HYPERTUNE_INLINE bool CommandRun::several_reports(std::span<const Line> lines) const {
+  std::size_t objects = 0;
+  std::vector<std::optional<std::uint64_t>> rows(plan_.metrics.size());  // where each metric was found
+  for (const Line& line : lines) {
+    if (!line.whole) continue;
+    const auto start = line.text.find_first_not_of(" \t\r");
+    if (start != std::string::npos && line.text[start] == '{') {
+      const auto parsed = parse_report_line(line.text);
+      if (parsed && is_report(*parsed) && !parsed->metrics.empty()) {
+        if (++objects > 1) return true;
+        continue;
+      }
+    }
+    if (line.text.size() > max_searched) continue;
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      if (std::regex_search(line.text, plan_.metrics[k].match)) {
+        if (rows[k].value_or(line.row) != line.row) return true;
+        rows[k] = line.row;
+      }
+  }
+  return false;
+}
+
+HYPERTUNE_INLINE void CommandRun::look_for_block(std::string_view piece, std::span<const Line> lines) {
+  const bool terminal = plan_.options.output == CommandOutput::line;
+  if (!leads() || (plan_.options.ordered && terminal)) return;  // a terminal does not keep writes apart
+  bytes_held_ += piece.size();
+  if (in_blocks_ || block_until_) return;
+  bytes_held_ = piece.size();
+  const bool several = lines.size() > 1 && several_reports(lines);
+  if (plan_.options.ordered)
+    in_blocks_ = several || (piece.size() == block && piece.back() != '\n');
+  else if (several)
+    block_until_ = hypertune::detail::steady_seconds() + settling;
+}
+
+HYPERTUNE_INLINE bool CommandRun::holds() {
+  if (child_->status() || terminating_ || lines_.size() > most_lines_held || bytes_held_ > most_bytes_held)
+    return false;
+  if (!leads() || plan_.options.ordered) return in_blocks_;
+  const double now = hypertune::detail::steady_seconds();
+  if (block_until_) {
+    if (now < *block_until_) return true;
+    if (lines_.empty()) block_until_.reset();  // it goes on, and what came together has been passed on
+    return false;
+  }
+  return !lines_.empty() && now < lines_.front().at + short_settling;
+}
+
+HYPERTUNE_INLINE void CommandRun::mark(Report& report) {
+  if (!leads() || !child_->status() || terminating_ || received_sigterm()) return;
+  if (plan_.options.ordered && !in_blocks_) return;
+  report.over = true;
+  if (++marked_ == 2 && came_at_the_end(timing_)) report.remark = about_buffering(timing_, plan_.options.output);
+}
+
 HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
-  const int told = steps_;
+  const int told = plan_.options.report == ReportRule::each ? steps_ : context_->next_step();
   terminate();
   wait_for_exit();
   std::optional<CheckpointInfo> made;
@@ -82,24 +198,11 @@ HYPERTUNE_INLINE bool CommandRun::reset(Context& context) {
 
 HYPERTUNE_INLINE void CommandRun::begin() {
   gang_.reset();
-  last_line_.clear();
-  lines_.clear();
-  joined_.clear();
-  join_.emplace(plan_.metrics.size(), plan_.options.objectives);
-  out_.emplace(max_line, plan_.step.has_value());
-  err_.emplace(max_line, plan_.step.has_value());
-  behind_numbers_.clear();
-  first_step_ = plan_.options.first_step;
-  over_ = told_passing_ = false;
-  refusal_ = {};
-  judged_ = told_repetition_ = false;
-  last_step_.reset();
-  stopped_since_.reset();
-  tail_.clear();
-  out_tail_.clear();
   adopted_.reset();
   not_adopted_.reset();
-  terminating_ = suspended_ = exclude_host_ = no_retry_ = false;
+  ended_.clear();
+  kept_checkpoint_.reset();
+  told_ = terminating_ = suspended_ = false;
   sigterms_before_ = sigterm_count();
   steps_ = context_->next_step();
   const auto& root = context_->checkpoints();
@@ -117,9 +220,45 @@ HYPERTUNE_INLINE void CommandRun::begin() {
     folder_ = saved / std::to_string(context_->attempt());
     std::filesystem::create_directories(folder_);
   }
+  if (repeated()) {
+    ended_ = repetition_file().read();
+    const auto most = static_cast<std::size_t>(plan_.options.repeat.times) - 1;  // one is left to be run
+    if (ended_.size() > most) ended_.resize(most);
+  }
+  start();
+}
+
+HYPERTUNE_INLINE void CommandRun::start() {
+  last_line_.clear();
+  lines_.clear();
+  joined_.clear();
+  join_.emplace(plan_.metrics.size(), plan_.options.objectives);
+  attributes_ = {};
+  out_.emplace(max_line, plan_.step.has_value());
+  err_.emplace(max_line, plan_.step.has_value());
+  behind_numbers_.clear();
+  first_step_ = plan_.options.first_step;
+  over_ = told_passing_ = false;
+  refusal_ = {};
+  judged_ = told_repetition_ = exclude_host_ = no_retry_ = false;
+  last_step_.reset();
+  stopped_since_.reset();
+  tail_.clear();
+  out_tail_.clear();
+  kept_.reset();
+  kept_judges_ = succeeded_ = in_blocks_ = false;
+  block_until_.reset();
+  bytes_held_ = 0;
+  marked_ = 0;
+  steps_ = context_->next_step();
+  if (repeated()) log(fmt::format("hypertune: run {} of {} begins", ended_.size() + 1, plan_.options.repeat.times));
   const std::string restore =
       context_->restore() ? std::filesystem::absolute(context_->restore()->directory()).string() : "";
-  child_ = std::make_unique<ChildProcess>(arguments(restore), environment(restore));
+  const auto output = plan_.options.output == CommandOutput::line ? OutputStream::terminal
+                      : plan_.options.ordered                     ? OutputStream::packets
+                                                                  : OutputStream::pipe;
+  child_ = std::make_unique<ChildProcess>(arguments(restore), environment(restore), output);
+  timing_ = {.began = hypertune::detail::steady_seconds()};
 }
 
 HYPERTUNE_INLINE std::vector<std::string> CommandRun::arguments(const std::string& restore) const {
@@ -130,7 +269,8 @@ HYPERTUNE_INLINE std::vector<std::string> CommandRun::arguments(const std::strin
                                                        {"step", std::to_string(steps_)},
                                                        {"directory", directory},
                                                        {"checkpoint", folder_.string()},
-                                                       {"restore", restore}};
+                                                       {"restore", restore},
+                                                       {"repetition", std::to_string(ended_.size())}};
   for (const auto& [name, value] : words) values.emplace(name, value);  // a parameter of that name takes precedence
   for (const auto& [path, text] : plan_.files) values.emplace(path, (directory / path).string());
   try {
@@ -214,6 +354,11 @@ HYPERTUNE_INLINE std::map<std::string, std::optional<std::string>> CommandRun::e
     for (const auto& [name, value] : SlotBinding({}, plan_.gpus, false).environment(context_->slot()))
       entries[name] = value;
   if (gang_ && !gang_->devices.empty()) entries["CUDA_VISIBLE_DEVICES"] = gang_->devices;
+  // What prints to a terminal may draw on it.
+  if (plan_.options.output == CommandOutput::line) {
+    entries["TERM"] = "dumb";
+    entries["NO_COLOR"] = "1";
+  }
   for (const auto& [name, value] : plan_.options.environment) entries[name] = value;
   if (gang_) add_place(entries);
   std::string params;
@@ -221,7 +366,9 @@ HYPERTUNE_INLINE std::map<std::string, std::optional<std::string>> CommandRun::e
   entries["HYPERTUNE_PARAMS"] = params;
   entries["HYPERTUNE_TRIAL"] = std::to_string(context_->trial());
   entries["HYPERTUNE_STEP"] = std::to_string(steps_);
-  entries["HYPERTUNE_SEED"] = std::to_string(context_->seed());
+  const auto repetition = static_cast<int>(ended_.size());
+  entries["HYPERTUNE_SEED"] = std::to_string(seed_of_repetition(context_->seed(), repetition));
+  entries["HYPERTUNE_REPETITION"] = std::to_string(repetition);
   entries["HYPERTUNE_DIRECTORY"] = std::filesystem::absolute(context_->directory()).string();
   entries["HYPERTUNE_CHECKPOINT"] = leads() ? std::optional(folder_.string()) : std::nullopt;
   entries["HYPERTUNE_RESTORE"] = restore.empty() ? std::nullopt : std::optional(restore);
@@ -237,7 +384,9 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
        by_sigterm && !received_sigterm() && hypertune::detail::steady_seconds() < until;)
     pump(0.01);
   if (received_sigterm()) return end_with_others(status);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+  const auto& success = plan_.options.success;
+  if (WIFEXITED(status) && std::find(success.begin(), success.end(), WEXITSTATUS(status)) != success.end()) {
+    succeeded_ = true;
     if (!leads()) {
       context_->group().set(end_of(gang_->place.rank), "");
       return std::nullopt;
@@ -253,6 +402,10 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
                              .retry = false});
   }
   Cause cause = cause_of_status(status, "the command");
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+    cause.text = "the command exited with code 0, which is not among those of 'trial.success'";
+  if (repeated())
+    cause.text = fmt::format("in run {} of {}: ", ended_.size() + 1, plan_.options.repeat.times) + cause.text;
   std::string words = !tail_.tells() && !out_tail_.text().empty() ? out_tail_.text() : tail_.text();
   if (words.empty() && of_several()) words = last_line_;
   append_last_output(cause, words, ": ");
@@ -345,6 +498,8 @@ HYPERTUNE_INLINE void CommandRun::leave() {
     wait_for_exit();
   }
   child_.reset();
+  if (kept_checkpoint_) store_->drop(*kept_checkpoint_);
+  kept_checkpoint_.reset();
   log_.reset();
 }
 
