@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,7 @@ struct Metric {
   std::string comment;
   std::string expression;              // empty: from JSON lines
   std::string unit;                    // of the expression
+  std::string settings;                // other lines of `trial`
   bool sure = false;                   // it was found
   std::optional<std::size_t> reports;  // of a whole run, if one was seen
 };
@@ -69,6 +71,17 @@ Metric metric_of(const std::vector<FoundMetric>& found, const ProbedRun& run, co
     metric.expression = best->expression(found);
     metric.unit = best->unit();
   }
+  const std::size_t reports = best->values.front().size();
+  if (run.kept_back && is_score(*best) && reports > 1)
+    metric.settings +=
+        "  # All that it printed came at its end. To a terminal it may print line by line.\n  output: line\n";
+  if (!is_score(*best) && reports > 1)
+    metric.settings += "  # Of a speed, a time and the like what is printed last counts.\n  report: last\n";
+  // Codes of solvers; 1 and 2 are errors, and those from 126 on the system's.
+  const int code = run.status && WIFEXITED(*run.status) ? WEXITSTATUS(*run.status) : 0;
+  if (code > 2 && code < 126)
+    metric.settings +=
+        fmt::format("  # The command ended so when it was run. Was that a success?\n  success: [0, {}]\n", code);
   std::vector<std::string> names;
   constexpr std::size_t most = 12;
   for (const auto& one : found)
@@ -129,6 +142,7 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
         yaml_text(metric.name),
         metric.unit.empty() ? yaml_text(metric.expression)
                             : fmt::format("{{match: {}, unit: {}}}", yaml_text(metric.expression), metric.unit));
+  out += metric.settings;
   out +=
       "\n# What may vary. Other domains: uniform, log_uniform, integer, log_int, choice, ordinal, normal, grid, "
       "…\nspace:\n";

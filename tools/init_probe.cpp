@@ -7,6 +7,7 @@
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/output_lines.hpp>
+#include <hypertune/local/output_timing.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
 
@@ -312,8 +313,10 @@ ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout
   const local::OutputLines::Take take_out = take(out_said, true), take_err = take(err_said, false);
   local::OutputLines out_lines, err_lines;
   const double begin = detail::steady_seconds();
+  std::optional<double> first;
   run.status = run_and_read(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
     const double now = detail::steady_seconds();
+    if (!out.empty() && !first) first = now;
     out_lines.add(out, now, take_out);
     err_lines.add(err, now, take_err);
     if (over) {
@@ -324,6 +327,8 @@ ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout
   });
   run.took = detail::steady_seconds() - begin;
   run.reported = reports >= enough;
+  run.kept_back =
+      run.status && first && local::came_at_the_end({.began = begin, .first = *first, .ended = begin + run.took});
   run.found = finder.found();
   if (run.status && *run.status != 0) {
     run.failure = local::cause_of_status(*run.status, "the command").text;

@@ -330,6 +330,21 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
         self.assertIn("counts.txt", self.command())
         self.runs(2)
 
+    def test_exit_codes_of_solvers(self):
+        solver = self.program("solver", "import sys\nprint('CPU time : %g s' % (float(sys.argv[2]) / 9))\nsys.exit(10)\n")
+        self.init(solver, "--rinc", "2.5", options=["--probe"])
+        self.assertIn("  success: [0, 10]\n", self.text())
+        self.runs(2)
+        self.init(self.program("solver", "import sys\nprint('CPU time : %g s' % (float(sys.argv[2]) / 9))\nsys.exit(1)\n"), "--rinc", "2.5", options=["--probe", "--force"])
+        self.assertNotIn("success: ", self.text())
+
+    def test_of_a_speed_the_last_one_counts(self):
+        self.metric(["speed: 0.9x", "speed: {x}x"])
+        self.assertIn("  report: last\n", self.text())
+        for trial in self.runs(2):
+            self.assertEqual(len(trial["history"]), 1)
+            self.assertGreater(trial["metrics"]["speed"], 90)
+
     def test_units_of_numbers(self):
         for line, unit in (("took: {x}ms", "seconds"), ("BW={x}MiB/s (63.1MB/s)", "bytes"), ("IOPS={x}k, BW=3", "count")):
             with self.subTest(line=line):
@@ -338,6 +353,14 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
                 (trial,) = self.runs(1)
                 self.assertNotEqual(trial["metrics"], {})
                 shutil.rmtree(self.folder / "runs")
+
+    def test_output_that_is_kept_back(self):
+        self.environment.pop("PYTHONUNBUFFERED", None)
+        (self.folder / "train.py").write_text("import sys, time\nfor i in range(3):\n    print('val_acc:', i + float(sys.argv[2]))\n    time.sleep(1)\n")
+        self.init("python3", "train.py", "--lr", "0.5", options=["--probe"])
+        self.assertIn("  output: line\n", self.text())
+        self.init("python3", "-u", "train.py", "--lr", "0.5", options=["--probe", "--force"])
+        self.assertNotIn("output: line", self.text())
 
     def test_how_many_reports_there_are(self):
         self.metric(["epoch 1 val_acc: 0.5", "epoch 2 val_acc: 0.6", "epoch 3 val_acc: 0.7"], "--epochs", "30")
