@@ -79,6 +79,18 @@ void about_options(const Sweep& sweep, std::vector<std::string>& warnings) {
                     option, name));
 }
 
+// A metric that is called as what hypertune can measure, and must be reported by the trainer.
+void about_measures(const Sweep& sweep, std::vector<std::string>& warnings) {
+  const auto& trial = *sweep.trial;
+  for (const auto& [metric, mode] : objectives_of(sweep.options))
+    if (measured_from(metric) && !trial.metrics.contains(metric) &&
+        std::none_of(trial.measure.begin(), trial.measure.end(),
+                     [&, &name = metric](const auto& each) { return each.first == name; }))
+      warnings.push_back(fmt::format("the trainer must report '{0}' itself: write 'measure: [{0}]' under 'trial', and "
+                                     "hypertune measures it",
+                                     metric));
+}
+
 // A local file that the command names does not exist on other machines unless it is copied there.
 void about_files(const Sweep& sweep, std::vector<std::string>& warnings) {
   const auto& executor = sweep.executor;
@@ -134,6 +146,7 @@ std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int co
   if (sweep.trial) {
     if (!about_script(sweep, warnings)) about_parameters(sweep, warnings);
     about_options(sweep, warnings);
+    about_measures(sweep, warnings);
     about_files(sweep, warnings);
   }
   for (const auto& [metric, mode] : objectives_of(options))

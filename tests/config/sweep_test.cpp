@@ -269,3 +269,28 @@ TEST_CASE("how the runs of a command make a trial's reports") {
   CHECK_THAT(refused("report: best", "objectives: {loss: min, size: min}\n"), ContainsSubstring("needs one metric"));
   CHECK_THAT(refused("repeat: 2", "metric: loss\nmode: min\nworkers: 2\n"), ContainsSubstring("trials of one worker"));
 }
+
+TEST_CASE("trial.measure") {
+  const auto measured = [](const std::string& measure, const std::string& more = "") {
+    const std::string text =
+        "space: {x: {uniform: [0, 1]}}\nmetric: loss\nmode: min\ntrial: {command: [a], measure: " + measure + more +
+        "}\n";
+    return support::kept("sweep", text, [&] { return sweep_from_yaml(load_yaml_text(text, "s.yaml"), false); })
+        .trial->measure;
+  };
+  using All = std::vector<std::pair<std::string, Measured>>;
+  CHECK(measured("duration") == All{{"duration", Measured::duration}});
+  CHECK(measured("[cpu_time, peak_memory]") ==
+        All{{"cpu_time", Measured::cpu_time}, {"peak_memory", Measured::peak_memory}});
+  CHECK(measured("{loss: duration}", ", metrics: {other: 'a(b)'}") == All{{"loss", Measured::duration}});
+  const auto refused = [&](const std::string& measure, const std::string& more = "") {
+    try {
+      measured(measure, more);
+      return std::string("no error");
+    } catch (const Error& e) { return std::string(e.what()); }
+  };
+  CHECK_THAT(refused("durations"), ContainsSubstring("did you mean 'duration'"));
+  CHECK_THAT(refused("[duration, duration]"), ContainsSubstring("measured twice"));
+  CHECK_THAT(refused("{step: duration}"), ContainsSubstring("no metric can be called 'step'"));
+  CHECK_THAT(refused("{loss: duration}", ", metrics: {loss: 'a(b)'}"), ContainsSubstring("has an expression"));
+}

@@ -139,6 +139,7 @@ class Check(Case):
         for change, says in ((("command: [python3, train.py]", command), "the command never mentions 'hidden'"),
                              (("mode: max", "mode: min"), "by its name it should be large"),
                              (("metric: accuracy", "metric: val_loss"), "by its name it should be small"),
+                             (("metric: accuracy\nmode: max", "metric: duration\nmode: min"), r"write 'measure: \[duration\]'"),
                              (("concurrency: 2", "concurrency: 1000"), "cores"),
                              (("log_uniform: [1.0e-4, 1.0e-1]", "choice: [0.1, 0.2]"), None),
                              (("samples: 27", "samples: 27\nstart_with: [{lr: 0.01, hidden: 32}]"), None)):

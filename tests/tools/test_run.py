@@ -10,6 +10,20 @@ from support import *
 
 
 class Run(Case):
+    def test_a_program_that_prints_nothing_is_tuned_by_what_it_uses(self):
+        self.write('trial: {command: [sleep, "{t}"], measure: [duration, cpu_time, peak_memory]}\n'
+                   "space: {t: {grid: [0.3, 0.1]}}\nmetric: duration\nmode: min\n"
+                   "constraints: {peak_memory: {at_most: 1.0e9}}\noutput: runs/sleep\n")
+        self.run_command("run", "sweep.yaml", "--plain")
+        results = self.results("runs/sleep")
+        self.assertEqual([trial["state"] for trial in results], ["completed"] * 2)
+        for trial in results:
+            self.assertEqual(set(trial["metrics"]), {"duration", "cpu_time", "peak_memory"})
+            self.assertGreaterEqual(trial["metrics"]["duration"], trial["params"]["t"])
+            self.assertGreater(trial["metrics"]["peak_memory"], 0)
+            self.assertEqual((trial["steps"], trial["feasible"]), (1, True))
+            self.assertEqual(trial["best"], {"step": 0, "duration": trial["metrics"]["duration"]})
+
     def test_a_sweep_from_start_to_results(self):
         out, _ = self.run_command("run", self.write(SWEEP))
         self.assertIn("accuracy", out)

@@ -7,6 +7,7 @@
 #include <hypertune/record/mlflow_options.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/command_rules.hpp>
+#include <hypertune/trial/measured.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <cstddef>
@@ -48,7 +49,8 @@ struct TrialSpec {
   std::string step;                            ///< a regular expression that finds the step; empty: steps are counted
   std::optional<int> first_step;               ///< what the program calls its first step, if that is said
   std::map<std::string, std::string> environment;
-  double grace = 10;  ///< seconds from SIGTERM to SIGKILL
+  std::vector<std::pair<std::string, Measured>> measure;  ///< what hypertune measures, by the metrics' names
+  double grace = 10;                                      ///< seconds from SIGTERM to SIGKILL
   CommandOutput output = CommandOutput::pipe;
   std::vector<int> success{0};  ///< exit codes that mean success
   ReportRule report = ReportRule::each;

@@ -221,6 +221,29 @@ inline std::vector<TrialFileSpec> trial_files_from_yaml(const Node& node) {
   return files;
 }
 
+/// trial.measure: [duration, peak_memory], or {wall: duration}
+inline void measure_from_yaml(const Node& node, TrialSpec& trial) {
+  const auto add = [&](const std::string& name, const Node& what) {
+    const auto measured = measured_from(what.as<std::string>());
+    if (!measured)
+      what.fail("there is no measure '{}'{}", what.as<std::string>(),
+                suggestion(what.as<std::string>(), words({"duration", "cpu_time", "peak_memory"})));
+    command_metric(what, name);
+    if (trial.metrics.contains(name))
+      what.fail(
+          "the metric '{}' has an expression in 'trial.metrics', and is measured, too: write {{NAME: {}}} for another "
+          "name",
+          name, what.as<std::string>());
+    for (const auto& [other, kind] : trial.measure)
+      if (other == name) what.fail("'{}' is measured twice: remove one of the two", name);
+    trial.measure.emplace_back(name, *measured);
+  };
+  if (node.is_map())
+    for (const auto& [name, what] : node.entries()) add(name, what);
+  else
+    for (const Node& what : node.is_list() ? node.items() : std::vector<Node>{node}) add(what.as<std::string>(), what);
+}
+
 /// trial.command: words, and lists of words that are there together or not at all.
 inline void command_from_yaml(const Node& node, TrialSpec& trial) {
   if (!node.is_list()) {
@@ -302,6 +325,7 @@ inline TrialSpec trial_from_yaml(const Node& node) {
       trial.metric_places[name] = match.where();
       if (pattern.is_map() && pattern.has("unit")) trial.units[name] = pattern["unit"].as<std::string>();
     }
+  if (const auto measure = node.find("measure")) measure_from_yaml(*measure, trial);
   if (const auto files = node.find("files")) trial.files = trial_files_from_yaml(*files);
   if (const auto step = node.find("step")) {
     if (!node.has("metrics"))
@@ -325,6 +349,8 @@ inline TrialSpec trial_from_yaml(const Node& node) {
 /// for the same step. `node`: where `metric` is named.
 inline void require_expression(const Node& node, const TrialSpec& trial, const std::string& metric) {
   if (trial.metrics.empty() || trial.metrics.contains(metric)) return;
+  for (const auto& [name, what] : trial.measure)
+    if (name == metric) return;
   words known;
   for (const auto& [name, pattern] : trial.metrics) known.emplace_back(name);
   node.fail("'trial.metrics' has no expression for '{}', so that it can never be reported{}", metric,

@@ -43,6 +43,7 @@ HYPERTUNE_YAML_INLINE const Keys& step_expression_keys() {
 }
 
 HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
+  static const Shape measured = shape::word({"duration", "cpu_time", "peak_memory"});
   static const Shape exit_code = shape::whole(at_least(0).at_most(255));
   static const Keys keys{
       key("command", shape::either({shape::text(), shape::list(shape::texts())}),
@@ -55,6 +56,10 @@ HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
       key("step", shape::either({shape::text(), shape::map(step_expression_keys())}),
           "with `metrics`: a regular expression that finds the step, in the line of the metrics or before; or `{match: "
           "…, first: …}`"),
+      key("measure",
+          shape::either({measured, shape::filled(shape::list(measured)), shape::filled(shape::entries(measured))}),
+          "what hypertune measures of the trainer, as metrics: `duration`, `cpu_time` (seconds) and `peak_memory` "
+          "(bytes); `{wall: duration}` takes another name"),
       key("files", shape::entries(shape::either({shape::text(), shape::map(trial_file_keys())})),
           "files in the trial's folder that are made from templates with its parameters: `{in.lammps: template.in}`"),
       key("environment", shape::entries(shape::scalar()), "added to the environment of the trainer"),

@@ -6,6 +6,9 @@
 #include <hypertune/process/process_tree.hpp>
 #include <hypertune/process/subprocess.hpp>
 
+#include <sys/resource.h>
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -58,6 +61,11 @@ class ChildProcess {
   /// Whether the command, or a process that it started, is stopped (SIGSTOP).
   bool is_stopped() const { return process::any_stopped(process_.pid()); }
 
+  /// The command's process, while it runs; none if it is gone.
+  std::vector<pid_t> processes() const;
+  /// What the command and all that it waited for have used, once it has exited.
+  const rusage& usage() const { return usage_; }
+
   /// The status of wait(2), once the command has exited.
   const std::optional<int>& status() const { return process_.status(); }
 
@@ -70,7 +78,11 @@ class ChildProcess {
   // children.
   static void sweep();
 
+  // Sets usage_, when the process is about to be waited for.
+  void take_usage();
+
   process::Subprocess process_;
+  rusage usage_{};
 };
 
 }  // namespace hypertune::inline v0::local::detail

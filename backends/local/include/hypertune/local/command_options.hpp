@@ -4,11 +4,13 @@
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/command_rules.hpp>
+#include <hypertune/trial/measured.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::local {
@@ -44,6 +46,9 @@ struct CommandOptions {
   /// What the command calls its first step, 0 or 1. By default that is 0 if the first metrics come with 0, or, in a
   /// trial that goes on from a checkpoint, with the number of steps that it had done; else 1.
   std::optional<int> first_step = {};
+  /// What is measured of the command, by the names of the metrics. Each report has what was used until then. If all
+  /// objectives are measured, the trial has one report, made at the end of the command.
+  std::vector<std::pair<std::string, Measured>> measure = {};
   std::map<std::string, std::string> environment = {};  ///< added to this program's environment
   std::vector<LogRule> log_rules = {};
   Seconds grace = 5;  ///< seconds between SIGTERM and SIGKILL

@@ -14,6 +14,7 @@
 #include <hypertune/local/repetitions.hpp>
 #include <hypertune/local/report_join.hpp>
 #include <hypertune/local/report_line.hpp>
+#include <hypertune/local/usage_meter.hpp>
 #include <hypertune/trial/group.hpp>
 #include <hypertune/trial/program.hpp>
 #include <hypertune/trial/report.hpp>
@@ -55,7 +56,9 @@ struct CommandPlan {
   };
   std::vector<Rule> rules;
   CommandOptions options;
-  std::vector<std::string> gpus;  // indexed by the slot's numbers
+  std::vector<std::string> gpus;        // indexed by the slot's numbers
+  std::vector<std::string> tuned = {};  // all objectives; those of the options are without the measured ones
+  bool only_measured = false;           // all objectives are measured: the command need not report
 };
 
 class CommandRun final : public TrialRun {
@@ -121,6 +124,8 @@ class CommandRun final : public TrialRun {
 
   // The next report of the command that runs; nullopt: the command has ended.
   std::optional<Report> next_of_command();
+  // Adds what is measured of the command, in place of what it says itself under the same name.
+  void measure(Metrics& metrics);
   // The one report of a trial of whose reports only one counts, or of repeated runs.
   std::optional<Report> only_report();
   void consider(Report report);
@@ -246,6 +251,7 @@ class CommandRun final : public TrialRun {
   std::filesystem::path folder_;  // folder for the command's checkpoints; set for rank 0 only
   std::optional<BoundedLog> log_;
   std::unique_ptr<ChildProcess> child_;
+  UsageMeter usage_;
   std::optional<OutputLines> out_, err_;
   bool over_ = false;       // all its output is in lines_
   std::deque<Line> lines_;  // lines of its output still to be processed

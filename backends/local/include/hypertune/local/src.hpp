@@ -24,3 +24,4 @@
 #include <hypertune/local/impl/report_join.hpp>
 #include <hypertune/local/impl/report_line.hpp>
 #include <hypertune/local/impl/slot_binding.hpp>
+#include <hypertune/local/impl/usage_meter.hpp>

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -102,6 +103,7 @@ HYPERTUNE_INLINE void ChildProcess::pump(double seconds, std::vector<std::string
   const auto ready = process_.ready(seconds);
   if (ready.exited) {
     process_.signal(SIGKILL);  // kills its group, while the zombie keeps the group's id from being reused
+    take_usage();
     process_.wait();
   }
   // All output of the command from before its exit is in the pipes; other processes that hold them open do not matter
@@ -130,6 +132,18 @@ void ChildProcess::read(Descriptor& pipe, bool all, const Take& take) {
     }
     take(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
   } while (all);
+}
+
+HYPERTUNE_INLINE std::vector<pid_t> ChildProcess::processes() const {
+  if (process_.pid() <= 0 || process_.status()) return {};
+  if (is_worker_process()) return {process_.pid()};
+  return process::children_of(process_.pid());  // of the keeper
+}
+
+HYPERTUNE_INLINE void ChildProcess::take_usage() {
+  // As wait4(2), but the process can still be waited for.
+  siginfo_t info{};
+  while (::syscall(SYS_waitid, P_PID, process_.pid(), &info, WEXITED | WNOWAIT, &usage_) < 0 && errno == EINTR) {}
 }
 
 HYPERTUNE_INLINE void ChildProcess::sweep() {

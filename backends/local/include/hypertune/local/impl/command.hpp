@@ -65,6 +65,17 @@ inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOp
   const auto expression = [](const std::string& name, const std::string& pattern, const std::string& where) {
     return CommandPlan::Expression{name, compile(pattern, where, 1), surroundings_of_group(pattern), NumberUnit::none};
   };
+  for (const auto& [name, what] : plan.options.measure) require_free(name);
+  // The command need not print what is measured.
+  const auto measured = [&](const std::string& name) {
+    return std::any_of(plan.options.measure.begin(), plan.options.measure.end(),
+                       [&](const auto& each) { return each.first == name; });
+  };
+  plan.tuned = plan.options.objectives;
+  if (std::erase_if(plan.options.objectives, measured) > 0 && plan.options.objectives.empty()) {
+    plan.only_measured = true;
+    if (plan.options.report == ReportRule::each) plan.options.report = ReportRule::last;
+  }
   for (const auto& [name, pattern] : plan.options.metrics)
     plan.metrics.push_back(expression(name, pattern, "metrics: " + name));
   for (const auto& [name, unit] : plan.options.units) {

@@ -34,6 +34,10 @@ HYPERTUNE_INLINE void CommandRun::pump(double seconds) {
   std::vector<std::string> out;
   std::string err;
   child_->pump(seconds, out, err);
+  if (child_->status())
+    usage_.end(child_->usage());
+  else if (!plan_.options.measure.empty() && usage_.due())
+    usage_.look(child_->processes());
   if (!out.empty() || !err.empty()) context_->alive();  // output counts as a sign of life
   const double now = hypertune::detail::steady_seconds();
   std::vector<Line> printed[2];

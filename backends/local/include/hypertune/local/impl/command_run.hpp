@@ -37,6 +37,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::next_of_command() {
       if (auto report = next_report()) {
         if (timing_.first == 0) timing_.first = arrived_;
         mark(*report);
+        measure(report->metrics);
         return report;
       }
     if (child_->status()) return finish();
@@ -58,7 +59,12 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::only_report() {
   if (told_) return std::nullopt;
   for (;;) {
     while (auto report = next_of_command()) consider(std::move(*report));
+    if (succeeded_ && !kept_ && plan_.only_measured) {
+      count_step(steps_);
+      consider(Report());
+    }
     if (!succeeded_ || !kept_) return std::nullopt;
+    measure(kept_->metrics);  // until its end
     ended_.push_back(std::move(*std::exchange(kept_, std::nullopt)));
     if (!repeated()) break;
     repetition_file().write(ended_);
@@ -68,11 +74,20 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::only_report() {
   }
   told_ = true;
   adopted_ = std::exchange(kept_checkpoint_, std::nullopt);
-  Report report = repeated() ? combined(ended_, plan_.options.repeat.use, plan_.options.modes, plan_.options.objectives)
+  Report report = repeated() ? combined(ended_, plan_.options.repeat.use, plan_.options.modes, plan_.tuned)
                              : std::move(ended_.back());
   report.over = true;
   report.remark.clear();
   return report;
+}
+
+HYPERTUNE_INLINE void CommandRun::measure(Metrics& metrics) {
+  if (plan_.options.measure.empty()) return;
+  if (!child_->status()) usage_.look(child_->processes());
+  for (const auto& [name, what] : plan_.options.measure) {
+    std::erase_if(metrics, [&](const auto& metric) { return metric.first == name; });
+    metrics.emplace_back(name, usage_.value(what));
+  }
 }
 
 // A report without the metrics that are tuned counts only as long as there is none with them.
@@ -180,11 +195,13 @@ HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
 
 HYPERTUNE_INLINE void CommandRun::suspend() {
   child_->signal(SIGSTOP);
+  usage_.suspend();
   suspended_ = true;
 }
 
 HYPERTUNE_INLINE void CommandRun::resume() {
   child_->signal(SIGCONT);
+  usage_.resume();
   suspended_ = false;
   stopped_since_.reset();
 }
@@ -257,6 +274,7 @@ HYPERTUNE_INLINE void CommandRun::start() {
   const auto output = plan_.options.output == CommandOutput::line ? OutputStream::terminal
                       : plan_.options.ordered                     ? OutputStream::packets
                                                                   : OutputStream::pipe;
+  usage_.begin();
   child_ = std::make_unique<ChildProcess>(arguments(restore), environment(restore), output);
   timing_ = {.began = hypertune::detail::steady_seconds()};
 }
@@ -392,7 +410,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
       return std::nullopt;
     }
     // If the attempt began from a checkpoint, there were reports before it.
-    if (judged_ || refusal_.text.empty() || context_->next_step() > 0) {
+    if (judged_ || plan_.only_measured || refusal_.text.empty() || context_->next_step() > 0) {
       wait_for_others();
       return std::nullopt;
     }
