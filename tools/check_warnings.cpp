@@ -86,9 +86,10 @@ void about_measures(const Sweep& sweep, std::vector<std::string>& warnings) {
     if (measured_from(metric) && !trial.metrics.contains(metric) &&
         std::none_of(trial.measure.begin(), trial.measure.end(),
                      [&, &name = metric](const auto& each) { return each.first == name; }))
-      warnings.push_back(fmt::format("the trainer must report '{0}' itself: write 'measure: [{0}]' under 'trial', and "
-                                     "hypertune measures it",
-                                     metric));
+      warnings.push_back(
+          fmt::format("the trainer must report '{0}' itself: write 'measure: [{0}]' under 'trial', and "
+                      "hypertune measures it",
+                      metric));
 }
 
 // A local file that the command names does not exist on other machines unless it is copied there.

@@ -102,7 +102,8 @@ TEST_CASE("a command's files are made from templates before it starts") {
   CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == "&run mode='m' /\n{\"mode\": \"m\", \"trial\": 0}\n");
   options.files[0].path = "mode";
   CHECK_THROWS_WITH(local::CommandProgram({"mode"}, options), Catch::Contains("'mode' is the name of a parameter"));
-  for (const char* refused : {"log", "repetitions", "../x", "/x", "a//b", "checkpoints/x", "worker-1.log", ".x", "x/", ""}) {
+  for (const char* refused :
+       {"log", "repetitions", "../x", "/x", "a//b", "checkpoints/x", "worker-1.log", ".x", "x/", ""}) {
     options.files[0].path = refused;
     INFO(refused);
     CHECK_THROWS_WITH(local::CommandProgram({"mode", "lr"}, options), Catch::Contains("of the trial: "));
