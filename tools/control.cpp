@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -50,7 +51,11 @@ void take_pair(const std::string& text, const char* what, Params& params) {
   if (equals == 0 || equals == std::string::npos) fail(Errc::usage, "{} is NAME=VALUE, not '{}'", what, text);
   const auto name = text.substr(0, equals);
   if (params.contains(name)) fail(Errc::usage, "'{}' is given twice", name);
-  params.set(name, load_yaml_text(text.substr(equals + 1), name).scalar());
+  const std::string value = text.substr(equals + 1);
+  if (detail::is_beyond_whole(value))
+    fail(Errc::usage, "{}={}: whole numbers go from {} to {}; write it in quotes to pass it on as a text", name, value,
+         std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+  params.set(name, load_yaml_text(value, name).scalar());
 }
 
 // Records a note if no driver runs. Opening the Journal takes the experiment's lock. The records get the time of the

@@ -103,6 +103,9 @@ class ValueColumns {
       const auto [found, added] = kinds_.try_emplace(name, 0);
       if (added) names_.push_back(name);
       found->second |= 1U << value.index();
+      if (const auto* whole = std::get_if<std::int64_t>(&value);
+          whole != nullptr && !detail::converted_exactly<double>(*whole))
+        found->second |= inexact;
     }
   }
   void make(const std::string& prefix, std::vector<Column>& columns) {
@@ -132,9 +135,10 @@ class ValueColumns {
     const unsigned flag = 1U << Value(true).index(), whole = 1U << Value(std::int64_t{0}).index(),
                    real = 1U << Value(0.0).index();
     if (kinds == flag) return Type::boolean;
-    if (kinds == whole) return Type::int64;
+    if ((kinds & ~inexact) == whole) return Type::int64;
     return (kinds & ~(whole | real)) == 0 ? Type::float64 : Type::text;
   }
+  static constexpr unsigned inexact = 1U << std::variant_size_v<Value>;  // a whole number that no double is
   std::map<std::string, unsigned> kinds_;
   std::vector<std::string> names_;
   std::size_t first_ = 0;

@@ -219,9 +219,9 @@ bool Filter::holds(const Bound& bound, std::size_t place) const {
                compare(term.op, std::string_view(cell.number != 0 ? "true" : "false"), std::string_view(term.text));
       if (term.number) return compare(term.op, cell.number, *term.number);
       // In quotes, for example a choice among numbers.
-      const Value value =
-          cell.kind == Cell::Kind::whole ? Value(static_cast<std::int64_t>(cell.number)) : Value(cell.number);
-      return !ordering(term.op) && compare(term.op, hypertune::to_string(value), term.text);
+      const std::string text =
+          cell.kind == Cell::Kind::whole ? fmt::format("{:.0f}", cell.number) : fmt::format("{}", cell.number);
+      return !ordering(term.op) && compare(term.op, text, term.text);
     }
     case FilterTerm::Kind::word: {
       for (std::size_t c = 0; c < view_->params().size(); ++c) {

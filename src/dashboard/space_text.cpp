@@ -2,6 +2,7 @@
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/record/front.hpp>
 #include <hypertune/show/view/front.hpp>
+#include <hypertune/show/view/json_writer.hpp>
 #include <hypertune/show/view/space_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 
@@ -54,7 +55,9 @@ double number_of(std::string_view text) {
 // Converts a scalar of the space's text to JSON. Quoted text has YAML's escapes, which are nearly the same as JSON's.
 std::string scalar_json(std::string_view text) {
   if (text == "true" || text == "false") return std::string(text);
-  if (const double number = number_of(text); std::isfinite(number) && !text.empty()) {
+  const auto whole = detail::parse_number<std::int64_t>(text);
+  const bool exact = !whole || is_exact_in_browser(*whole);
+  if (const double number = number_of(text); exact && std::isfinite(number) && !text.empty()) {
     std::string out;
     detail::append_json(out, number);
     return out;

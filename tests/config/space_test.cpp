@@ -161,9 +161,97 @@ TEST_CASE("derived parameters are computed, or drawn, from those before them") {
       ContainsSubstring("not active"));
 }
 
-TEST_CASE("numbers of a list are of one kind") {
-  const auto space = read("a: {choice: [0.5, 1]}\nb: {choice: [1, 2]}\nc: {choice: [1, x]}\n");
-  CHECK(space.params({1, 1, 0}) == ht::Params{{"a", 1.0}, {"b", std::int64_t{2}}, {"c", std::int64_t{1}}});
+TEST_CASE("each number of a list is of the kind that it is written as") {
+  const auto space = read("a: {choice: [0.5, 1]}\nb: {choice: [1.0, 2.5]}\nc: {choice: [1, x]}\n");
+  CHECK(space.params({1, 0, 0}) == ht::Params{{"a", std::int64_t{1}}, {"b", 1.0}, {"c", std::int64_t{1}}});
+  CHECK(space.params({0, 1, 1}) == ht::Params{{"a", 0.5}, {"b", 2.5}, {"c", "x"}});
+  const auto sorted = read("d: {discrete: [2.5, 1, 2, 0.5]}\n");
+  std::string all;
+  for (int i = 0; i < 4; ++i) all += sorted.text(0, i) + " ";
+  CHECK(all == "0.5 1 2 2.5 ");
+  // One feature, or all of them.
+  const auto features = read("a: {choice: [1, 1.0]}\nb: {uniform: [0, 1], when: {a: 1.0}}\n");
+  CHECK(features.point({{"a", std::int64_t{1}}})[0] == 0);
+  CHECK(features.point({{"a", 1.0}, {"b", 0.5}}) == ht::Point{1, 0.5});
+  CHECK(features.params({1, 0.5}) == ht::Params{{"a", 1.0}, {"b", 0.5}});
+  CHECK(complaint("a: {choice: [1.0, 1.00]}\n").find("option '1.0' is given twice") != std::string::npos);
+}
+
+TEST_CASE("whole numbers arrive digit for digit, or are refused") {
+  constexpr auto least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1;  // the first that no double can hold
+  const auto space = read(
+      "a: {choice: [9223372036854775807, 9007199254740993, 9007199254740992, -9223372036854775808, 0.5]}\n"
+      "b: {discrete: [9007199254740993, 9007199254740992, 9007199254740994]}\n"
+      "c: {grid: [9007199254740993, 9007199254740994]}\n"
+      "d: 9007199254740993\n"
+      "e: {uniform: [0, 1], when: {a: 9007199254740993}}\n"
+      "f: {uniform: [0, 1], when: {b: {between: [0, 9007199254740992]}}}\n");
+  const std::vector<ht::Value> all{most, odd, odd - 1, least, 0.5};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ht::Params params{{"a", all[i]}, {"b", odd}, {"c", odd + 1}, {"d", odd}};
+    if (all[i] == ht::Value(odd)) params.set("e", 0.25);
+    const auto point = space.point(params);
+    CHECK(space.params(point) == params);
+    CHECK(ht::space_from_yaml(ht::load_yaml_text(space.describe(), "again")).params(point) == params);
+  }
+  CHECK_NOTHROW(space.point({{"a", most}, {"b", odd - 1}, {"c", odd}, {"f", 0.5}}));
+  CHECK(space.describe().find("b: {discrete: [9007199254740992, 9007199254740993, 9007199254740994]}") !=
+        std::string::npos);
+
+  for (const std::string domain : {"{choice: [1, N]}", "{grid: [N]}", "N", "{constant: N}", "{discrete: [N, 1]}"})
+    for (const std::string number : {"18446744073709551615", "9223372036854775808", "-9223372036854775809"}) {
+      std::string text = domain;
+      text.replace(text.find('N'), 1, number);
+      INFO(text);
+      CHECK(complaint("x: " + text + "\n")
+                .find(number + ": whole numbers go from -9223372036854775808 to "
+                               "9223372036854775807") != std::string::npos);
+    }
+  CHECK(read("x: {choice: [1, \"18446744073709551615\"]}\n").text(0, 1) == "18446744073709551615");
+  for (const std::string bounds : {"[0, 9007199254740993]", "[-9007199254740993, 0]"})
+    CHECK(complaint("x: {integer: " + bounds + "}\n").find("±2^53") != std::string::npos);
+  CHECK(read("x: {integer: [-9007199254740992, 0], quantum: 16}\n").domain(0).lower == -0x1p53);
+  // A number that a real parameter cannot be.
+  CHECK_THROWS_WITH(read("x: {uniform: [0, 1.0e+17]}\n").point({{"x", odd}}), ContainsSubstring("real"));
+}
+
+TEST_CASE("expressions do not compute with rounded whole numbers") {
+  ht::Rng rng(1);
+  const std::string space = "s: {choice: [1, 9007199254740993]}\nn: {integer: [0, 9]}\n";
+  CHECK(complaint(space + "d: {derived: s + 1}\n").find("computes with 9007199254740993") != std::string::npos);
+  CHECK(complaint(space + "constraints: [n < 9007199254740993]\n").find("computes with 9007199254740993") !=
+        std::string::npos);
+  CHECK(complaint(space + "constraints: [n < s]\n").find("computes with 9007199254740993") != std::string::npos);
+  CHECK(complaint(space + "constraints: [n < 9007199254740994]\n") == "no error");
+  const auto grown = read("n: {integer: [9007199254740992, 9007199254740992]}\nd: {derived: n + 2}\n");
+  CHECK_THROWS_WITH(grown.sample(rng), ContainsSubstring("parameter 'd'") && ContainsSubstring("±2^53"));
+}
+
+TEST_CASE("a derived parameter is whole where its formula can only give whole numbers") {
+  ht::Rng rng(1);
+  const auto text = [&](const std::string& formula) {
+    const auto space = read(
+        "n: {integer: [3, 3]}\nz: {integer: [-2, -2]}\nk: {choice: [4]}\nm: {choice: [0.5]}\n"
+        "u: {uniform: [2, 2]}\nx: {derived: \"" +
+        formula + "\"}\n");
+    return ht::to_string(*space.params(space.sample(rng)).find("x"));
+  };
+  CHECK(text("2 * n") == "6");
+  CHECK(text("n + k - 1") == "6");
+  CHECK(text("2 ^ n") == "8");
+  CHECK(text("z ^ n") == "-8");
+  CHECK(text("min(n, k, 9)") == "3");
+  CHECK(text("abs(-n)") == "3");
+  CHECK(text("round(n / 2)") == "2");
+  CHECK(text("integer(1, 1) + n") == "4");
+  CHECK(text("2 ^ integer(3, 3)") == "8");
+  CHECK(text("n / 1") == "3.0");
+  CHECK(text("2.0 * n") == "6.0");
+  CHECK(text("n ^ z * 9") == "1.0");
+  CHECK(text("2 * m") == "1.0");
+  CHECK(text("u") == "2.0");
+  CHECK(text("sqrt(k)") == "2.0");
 }
 
 TEST_CASE("mistakes in a space are told with file and line") {

@@ -76,7 +76,13 @@ TEST_CASE("plain scalars get the type of YAML 1.2's core schema") {
   CHECK(type("1.") == ht::Value(1.0));
   CHECK(type(".5") == ht::Value(0.5));
   CHECK(type("1e-05") == ht::Value(1e-5));
-  CHECK(type("99999999999999999999") == ht::Value(1e20));
+  CHECK(type("1e20") == ht::Value(1e20));
+  CHECK(type("9223372036854775807") == ht::Value(std::numeric_limits<std::int64_t>::max()));
+  CHECK(type("-9223372036854775808") == ht::Value(std::numeric_limits<std::int64_t>::min()));
+  CHECK_THROWS_WITH(type("99999999999999999999"),
+                    "yaml:1: '[0]' is 99999999999999999999: whole numbers go from -9223372036854775808 to "
+                    "9223372036854775807; write it in quotes to pass it on as a text");
+  CHECK(type("'99999999999999999999'") == ht::Value("99999999999999999999"));
   CHECK(type("1.2.3") == ht::Value("1.2.3"));
   CHECK(type("2024-01-02") == ht::Value("2024-01-02"));
   CHECK(type("e") == ht::Value("e"));
@@ -84,6 +90,31 @@ TEST_CASE("plain scalars get the type of YAML 1.2's core schema") {
   CHECK(type("True") == ht::Value(true));
   CHECK(type("yes") == ht::Value("yes"));
   CHECK(type("'true'") == ht::Value("true"));
+}
+
+TEST_CASE("whole numbers are read exactly, however they are written") {
+  const auto read = [](std::string text) { return ht::load_yaml_text("[" + text + "]").items()[0]; };
+  CHECK(read("18446744073709551615").as<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
+  CHECK(read("9007199254740993.0").as<std::int64_t>() == 9007199254740993);
+  CHECK(read("900719925474099.3e1").as<std::int64_t>() == 9007199254740993);
+  CHECK(read("9223372036854775807").as<std::int64_t>() == std::numeric_limits<std::int64_t>::max());
+  CHECK(read("-9223372036854775808").as<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
+  CHECK(read("1e6").as<int>() == 1000000);
+  CHECK(read("120e-1").as<int>() == 12);
+  CHECK(read("+7").as<int>() == 7);
+  CHECK(read("-0").as<unsigned>() == 0);
+  CHECK(read("0e9999").as<int>() == 0);
+  CHECK(read("100000000000000000000").as<double>() == 1e20);
+  for (const std::string text : {"0.5", "1e-1", "1e", ".", "e5", "-", "'7'", "1e99999", ".inf", "1e+-5"})
+    CHECK_THROWS_WITH(read(text).as<int>(), ContainsSubstring("must be a whole number"));
+  CHECK_THROWS_WITH(read("18446744073709551616").as<std::uint64_t>(),
+                    ContainsSubstring("must be from 0 to 18446744073709551615, not 18446744073709551616"));
+  CHECK_THROWS_WITH(read("-9223372036854775809").as<std::int64_t>(),
+                    ContainsSubstring("must be from -9223372036854775808"));
+  CHECK_THROWS_WITH(read("-1").as<unsigned>(), ContainsSubstring("must be from 0 to"));
+  CHECK_THROWS_WITH(read("1e300").as<int>(), ContainsSubstring("not 1e300"));
+  CHECK(read("1.10").written() == "1.10");
+  CHECK(read("True").written() == "true");
 }
 
 TEST_CASE("complaints name the place, the key and what to do") {

@@ -5,8 +5,11 @@
 #include <hypertune/record/front.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/show/view/answers.hpp>
+#include <hypertune/show/view/columns.hpp>
 #include <hypertune/show/view/filter.hpp>
 #include <hypertune/show/view/front.hpp>
+#include <hypertune/show/view/json_writer.hpp>
+#include <hypertune/show/view/space_text.hpp>
 
 #include <boost/json/parse.hpp>
 
@@ -254,6 +257,21 @@ TEST_CASE("slots in use are the average of a stretch, not what was at a moment o
     if (i + 1 < busy.size()) sum += value / static_cast<double>(busy.size() - 1);
   }
   CHECK(sum == Approx(1.498).epsilon(0.002));  // (999 + 499) of 999.999 seconds
+}
+
+TEST_CASE("a whole number that a browser would round is given to it as a text") {
+  constexpr std::int64_t limit = std::int64_t{1} << 53;
+  const Params params{{"a", limit + 1}, {"b", limit}, {"c", -limit - 1}, {"d", 1.0}};
+  view::JsonWriter out;
+  out.pairs(params);
+  CHECK(out.take() == R"({"a":"9007199254740993","b":9007199254740992,"c":"-9007199254740993","d":1.0})");
+  view::ParamColumns columns;
+  columns.set(0, params);
+  CHECK(*columns.at(columns.find("a"), 0).text == "9007199254740993");
+  CHECK(columns.at(columns.find("b"), 0).kind == view::Cell::Kind::whole);
+  view::Parameter parameter;
+  view::read_domain("{choice: [9007199254740993, 9007199254740992, 1]}", parameter);
+  CHECK(parameter.choices == std::vector<std::string>{"\"9007199254740993\"", "9007199254740992", "1"});
 }
 
 TEST_CASE("a filter chooses by state, host, number, parameters and metrics, and says where it is wrong") {

@@ -60,7 +60,7 @@ struct Spy {
 
 TEST_CASE("grid tries everything once, without the inactive and the infeasible") {
   CHECK(all(Grid{.resolution = 3}, space(dim("x", uniform(0, 1)), dim("n", integer(1, 2)))) ==
-        std::vector<std::string>{"x=0 n=1", "x=0 n=2", "x=0.5 n=1", "x=0.5 n=2", "x=1 n=1", "x=1 n=2"});
+        std::vector<std::string>{"x=0.0 n=1", "x=0.0 n=2", "x=0.5 n=1", "x=0.5 n=2", "x=1.0 n=1", "x=1.0 n=2"});
   CHECK(all(Grid{.resolution = 2}, space(dim("lr", log_uniform(1e-4, 1e-1)))) ==
         std::vector<std::string>{"lr=0.0001", "lr=0.1"});
   CHECK(all(Grid{.resolution = 2},

@@ -195,7 +195,7 @@ TEST_CASE("wrong parameters for a space") {
   using P = ht::Params;
   const auto n = std::int64_t{3};
   CHECK(point(P{{"lr", 1.0}, {"n", n}, {"optimizer", "adam"}}) ==
-        "parameter 'lr' cannot be 1: it must be a number in [0.0001, 0.1]");
+        "parameter 'lr' cannot be 1.0: it must be a number in [0.0001, 0.1]");
   CHECK(point(P{{"lr", 0.01}, {"n", std::int64_t{4}}, {"optimizer", "adam"}}) ==
         "parameter 'n' cannot be 4: it must be 1 plus a multiple of 2, at most 9");
   CHECK(point(P{{"lr", 0.01}, {"n", 2.5}, {"optimizer", "adam"}}) ==

@@ -7,11 +7,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace ht = hypertune;
 
@@ -27,6 +30,44 @@ constexpr auto most = std::numeric_limits<std::int64_t>::max();
 constexpr auto least = std::numeric_limits<std::int64_t>::min();
 
 }  // namespace
+
+TEST_CASE("a real number is written as one") {
+  CHECK(ht::to_string(ht::Value(1.0)) == "1.0");
+  CHECK(ht::to_string(ht::Value(-0.0)) == "-0.0");
+  CHECK(ht::to_string(ht::Value(0.5)) == "0.5");
+  CHECK(ht::to_string(ht::Value(1e15)) == "1000000000000000.0");
+  CHECK(ht::to_string(ht::Value(1e22)) == "1e+22");
+  CHECK(ht::to_string(ht::Value(std::numeric_limits<double>::infinity())) == "inf");
+  CHECK(ht::to_string(ht::Value(std::int64_t{1})) == "1");
+  CHECK(ht::to_string(ht::Value(true)) == "true");
+  CHECK(ht::to_string(ht::Params{{"a", 1.0}, {"b", std::int64_t{1}}}) == "a=1.0 b=1");
+}
+
+TEST_CASE("numbers of both types have one exact order") {
+  using ht::detail::compare_numbers;
+  const std::vector<ht::Value> ascending{-std::numeric_limits<double>::infinity(),
+                                         -2 * two63,
+                                         least,
+                                         least + 1,
+                                         -1.5,
+                                         std::int64_t{-1},
+                                         0.5,
+                                         std::int64_t{1},
+                                         1.5,
+                                         0x1p53,
+                                         (std::int64_t{1} << 53) + 1,
+                                         most,
+                                         two63};
+  for (std::size_t i = 0; i < ascending.size(); ++i)
+    for (std::size_t j = 0; j < ascending.size(); ++j) {
+      INFO(ht::to_string(ascending[i]) << " and " << ht::to_string(ascending[j]));
+      CHECK((compare_numbers(ascending[i], ascending[j]) == (i <=> j)));
+    }
+  CHECK((compare_numbers(std::int64_t{1}, 1.0) == 0));
+  CHECK((compare_numbers(least, -two63) == 0));
+  for (const ht::Value& other : {ht::Value("1"), ht::Value(true), ht::Value(std::nan(""))})
+    CHECK((compare_numbers(other, std::int64_t{1}) == std::partial_ordering::unordered));
+}
 
 // Under UBSan (-fsanitize=float-cast-overflow) too: nothing is converted before it is known to fit.
 TEST_CASE("numbers are converted where nothing is lost, and refused where something would be") {

@@ -286,12 +286,50 @@ TEST_CASE("priors have the shape they are named for") {
           Approx(std::log((x + 0.5) / (x - 0.5)) / std::log(17.0)).epsilon(0.15));
 }
 
+TEST_CASE("whole numbers of 64 bits pass a space of a struct unchanged") {
+  struct Wide {
+    std::int64_t a = 0;
+    std::uint64_t b = 0;
+    double c = 0;
+  };
+  constexpr auto most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
+  constexpr auto last = std::numeric_limits<std::uint64_t>::max();
+  const auto space = ht::space<Wide>(ht::dim("a", &Wide::a, ht::choice<std::int64_t>({most, least, most - 1})),
+                                     ht::dim("b", &Wide::b, ht::choice<std::uint64_t>({last, last - 1, 7})));
+  for (const double a : {0.0, 1.0, 2.0})
+    for (const double b : {0.0, 1.0, 2.0}) {
+      const Wide config = space.config({a, b});
+      CHECK(config.a == std::vector<std::int64_t>{most, least, most - 1}[static_cast<std::size_t>(a)]);
+      CHECK(config.b == std::vector<std::uint64_t>{last, last - 1, 7}[static_cast<std::size_t>(b)]);
+      CHECK(space.point(config) == ht::Point{a, b});
+      CHECK(space.search_space().point(space.search_space().params({a, b})) == ht::Point{a, b});
+    }
+  CHECK(ht::to_string(space.search_space().params({0, 0})) == "a=9223372036854775807 b=18446744073709551615");
+  const auto refused = [](const auto& domain, auto member) {
+    CHECK_THROWS_WITH(ht::space<Wide>(ht::dim("p", member, domain)), ContainsSubstring("do not fit the member's type"));
+  };
+  refused(ht::choice<std::uint64_t>({1, last}), &Wide::a);
+  refused(ht::choice<std::int64_t>({1, -1}), &Wide::b);
+  refused(ht::choice<std::int64_t>({1, (std::int64_t{1} << 53) + 1}), &Wide::c);
+  const auto far = [](auto make) { CHECK_THROWS_WITH(ht::space(ht::dim("n", make())), ContainsSubstring("±2^53")); };
+  far([] { return ht::integer(0, (std::int64_t{1} << 53) + 1); });
+  far([] { return ht::log_int(1, most); });
+  far([] { return ht::integer(least, 0); });
+  const auto derived = ht::space(ht::dim("d", ht::derived([](const ht::Params&) { return std::int64_t{1} << 60; })),
+                                 ht::dim("n", ht::integer(0, 1)));
+  ht::Rng rng(1);
+  CHECK_NOTHROW(ht::space(ht::dim("d", ht::derived([](const ht::Params&) { return std::int64_t{1} << 53; })))
+                    .search_space()
+                    .sample(rng));
+  CHECK_THROWS_WITH(derived.search_space().sample(rng), ContainsSubstring("±2^53"));
+}
+
 TEST_CASE("quantised values are the decimals that a person expects") {
   const ht::SearchSpace s = ht::space(ht::dim("x", ht::quantized(0.1, 1, 0.1)));
   ht::Rng rng(10);
   std::string all;
   for (int k = 0; k < 10; ++k) all += s.text(0, s.from_unit(std::vector<double>{(k + 0.5) / 10}, rng)[0]) + " ";
-  CHECK(all == "0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1 ");
+  CHECK(all == "0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0 ");
   CHECK(s.point(ht::Params{{"x", 0.1 + 0.2}})[0] == 0.3);
   CHECK(s.params({0.1 * 3}).get<double>("x") == 0.3);  // a searcher that computes lower + k * quantum itself
 }

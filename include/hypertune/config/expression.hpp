@@ -53,10 +53,16 @@ class Expression {
     return Expression(text, model, of);
   }
 
+  static constexpr double exact_limit = 0x1p53;  // whole numbers up to here are exact
+
   double value(const Point& point, Rng& rng) const { return run(point, &rng); }
-  bool whole() const {  ///< whether value() is always a whole number
-    const Code last = program_.back().code;
-    return last == Code::floor || last == Code::ceil || last == Code::round || last == Code::integer;
+  /// Whether value() is always a whole number: sums, differences, products and powers of whole numbers are, and whatever
+  /// floor, ceil, round and integer() give.
+  bool whole() const { return whole_; }
+  /// Whether it draws random numbers.
+  bool draws() const {
+    return std::any_of(program_.begin(), program_.end(),
+                       [](const Op& op) { return op.code == Code::uniform || op.code == Code::integer; });
   }
   const std::vector<std::size_t>& mentioned() const { return mentioned_; }
 
@@ -77,10 +83,44 @@ class Expression {
     finish();
   }
   void finish() {
+    whole_ = computes_whole();
     std::sort(mentioned_.begin(), mentioned_.end());
     mentioned_.erase(std::unique(mentioned_.begin(), mentioned_.end()), mentioned_.end());
     model_ = nullptr;  // the expression outlives the model
     text_ = {};
+  }
+
+  // What is known of a number before it is computed. Each one includes those after it.
+  enum class Known : std::uint8_t { real, whole, count };  // a count is not negative
+
+  // Goes through the program as run() does, with what is known of the numbers in their place.
+  bool computes_whole() const {
+    std::vector<Known> stack;
+    for (const Op& op : program_) {
+      if (op.arity == 0) {
+        stack.push_back(op.known);
+        continue;
+      }
+      const Known last = stack.back();
+      if (op.arity == 2) stack.pop_back();
+      Known& first = stack.back();
+      switch (op.code) {
+        case Code::negate:
+        case Code::subtract: first = std::min({first, last, Known::whole}); break;
+        case Code::add:
+        case Code::multiply:
+        case Code::min:
+        case Code::max: first = std::min(first, last); break;
+        case Code::power: first = last == Known::count ? first : Known::real; break;
+        case Code::abs: first = first == Known::real ? Known::real : Known::count; break;
+        case Code::floor:
+        case Code::ceil:
+        case Code::round: first = std::max(first, Known::whole); break;
+        case Code::integer: first = std::max(std::min(first, last), Known::whole); break;
+        default: first = Known::real;
+      }
+    }
+    return stack.back() != Known::real;
   }
 
   double run(const Point& point, Rng* rng) const {
@@ -142,6 +182,7 @@ class Expression {
     double number = 0;
     std::size_t index = 0;
     std::vector<double> table{};  // the numbers of a parameter's options
+    Known known = Known::real;    // … of a number or parameter
   };
   struct Function {
     std::string_view name;
@@ -153,6 +194,7 @@ class Expression {
     Token token = Token::end;
     std::string_view word;
     double number = 0;
+    bool whole = false;  // the number is written without a fraction or an exponent
   };
   static constexpr std::size_t stack_size = 8 + 8 * static_cast<std::size_t>(max_depth);
 
@@ -211,6 +253,11 @@ class Expression {
     fail(Errc::input, "the {} '{}' is not understood at {}: {} is expected there", what_, text_, found, wanted);
   }
 
+  [[noreturn]] void refuse_inexact(std::string_view number) const {
+    fail(Errc::input, "the {} '{}' computes with {}, but not all whole numbers beyond ±2^53 can be computed with",
+         what_, text_, number);
+  }
+
   static bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
   static bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -229,6 +276,10 @@ class Expression {
       const auto [end, error] = std::from_chars(text_.data() + now_.at, text_.data() + text_.size(), now_.number);
       now_.at = error == std::errc() ? static_cast<std::size_t>(end - text_.data()) : now_.at + 1;
       if (error != std::errc() || (now_.at < text_.size() && letter(text_[now_.at]))) stop("a number");
+      const std::string_view written = text_.substr(now_.begin, now_.at - now_.begin);
+      now_.whole = written.find_first_not_of("0123456789") == std::string_view::npos;
+      if (now_.whole && now_.number >= exact_limit && fmt::format("{:.0f}", now_.number) != written)
+        refuse_inexact(written);
     } else if (letter(c)) {
       now_.token = Token::name;
       while (now_.at < text_.size() && (letter(text_[now_.at]) || digit(text_[now_.at]) || text_[now_.at] == '.'))
@@ -374,6 +425,7 @@ class Expression {
     const Deeper deeper(*this);
     if (now_.token == Token::number) {
       program_.push_back({Code::number, 0, now_.number});
+      if (now_.whole) program_.back().known = Known::count;
       next();
       return Type::number;
     }
@@ -451,6 +503,10 @@ class Expression {
     const std::size_t d = find(name);
     const auto& dimension = model_->dimensions[d];
     Op op{Code::parameter, 0, 0, d};
+    if (dimension.has_options())
+      op.known = Known::count;
+    else if (dimension.type == ValueType::integer)
+      op.known = dimension.info.lower >= 0 ? Known::count : Known::whole;
     bool truth = dimension.type == ValueType::boolean;
     for (const auto& option : dimension.options) {
       const auto* flag = std::get_if<bool>(&option);
@@ -461,6 +517,9 @@ class Expression {
              "the {} '{}' uses '{}' as a number, but it can be '{}': compare it by == or != with one "
              "of its values",
              what_, text_, name, to_string(option));
+      const auto* whole = std::get_if<std::int64_t>(&option);
+      op.known = std::min(op.known, whole == nullptr ? Known::real : *whole < 0 ? Known::whole : Known::count);
+      if (whole != nullptr && !converted_exactly<double>(*whole)) refuse_inexact(to_string(option));
     }
     next();
     mentioned_.push_back(d);
@@ -513,6 +572,7 @@ class Expression {
 
   std::vector<Op> program_;
   std::vector<std::size_t> mentioned_;
+  bool whole_ = false;
 };
 
 }  // namespace hypertune::inline v0::detail

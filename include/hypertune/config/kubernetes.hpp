@@ -38,7 +38,9 @@ inline void append_json_of(std::string& out, const Node& node) {
   } else if (node.is_null()) {
     out += "null";
   } else {
-    append_json(out, node.scalar());
+    const Value value = node.scalar();
+    const auto* real = std::get_if<double>(&value);
+    real != nullptr ? append_json(out, *real) : append_json(out, value);  // 1.0 is 1, as kubectl sends it
   }
 }
 
@@ -49,7 +51,7 @@ inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   read_known_options(node, kubernetes);
   if (const auto workers = node.find("workers")) kubernetes.workers = worker_count_from_yaml(*workers);
   if (const auto selector = node.find("node_selector"))
-    for (const auto& [label, value] : selector->entries()) kubernetes.node_selector[label] = to_string(value.scalar());
+    for (const auto& [label, value] : selector->entries()) kubernetes.node_selector[label] = value.written();
   if (const auto mounts = node.find("file_mounts")) kubernetes.file_mounts = file_mounts_from_yaml(*mounts);
   if (const auto transfer = node.find("transfer")) kubernetes.transfer = transfer_from_yaml(*transfer);
   if (const auto pod = node.find("pod")) {

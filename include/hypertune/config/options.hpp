@@ -128,7 +128,7 @@ struct OptionReader {
 };
 
 inline WorkerCount worker_count_from_yaml(const Node& node) {
-  const auto text = to_string(node.scalar());
+  const auto text = node.written();
   const auto count = parse_worker_count(text);
   if (!count) node.fail("'{}' must be like 1..32, or 8 for 1..8, not '{}'", node.path(), text);
   return *count;

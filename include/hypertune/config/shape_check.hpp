@@ -31,11 +31,11 @@ inline void check_bounds(const Node& node, double value, const Bounds& bounds) {
   const std::string zero = bounds.zero ? "0, or " : "";
   if (bounds.most < std::numeric_limits<double>::infinity() && !bounds.above_least && !bounds.below_most)
     node.fail("'{}' must be {}{} to {}, not {}", node.path(), zero, words(bounds.least), words(bounds.most),
-              to_string(node.scalar()));
+              node.written());
   std::string text = bounds.above_least ? "more than " + words(bounds.least) : words(bounds.least) + " or more";
   if (bounds.most < std::numeric_limits<double>::infinity())
     text += fmt::format(", and {} {}", bounds.below_most ? "below" : "at most", words(bounds.most));
-  node.fail("'{}' must be {}{}, not {}", node.path(), zero, text, to_string(node.scalar()));
+  node.fail("'{}' must be {}{}, not {}", node.path(), zero, text, node.written());
 }
 
 inline std::string one_of(const std::vector<std::string>& words) {
@@ -67,7 +67,12 @@ inline void expect_shape(const Node& node, const Shape& shape) {
   if (node.is_null() && shape.empty) return;
   switch (shape.kind) {
     case Kind::boolean: node.as<bool>(); return;
-    case Kind::whole: check_bounds(node, static_cast<double>(node.as<std::int64_t>()), shape.bounds); return;
+    case Kind::whole: {
+      const bool above_int64 = shape.bounds.least >= 0 && node.is_scalar() && !node.written().starts_with('-');
+      const double value = above_int64 ? static_cast<double>(node.as<std::uint64_t>())  // a seed
+                                       : static_cast<double>(node.as<std::int64_t>());
+      return check_bounds(node, value, shape.bounds);
+    }
     case Kind::number: check_bounds(node, node.as<double>(), shape.bounds); return;
     case Kind::duration: check_bounds(node, node.duration(), shape.bounds); return;
     case Kind::size: check_bounds(node, static_cast<double>(node.bytes()), shape.bounds); return;

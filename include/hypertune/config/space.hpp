@@ -185,7 +185,9 @@ class SpaceReader {
       return result;
     }
     for (const auto& [option, amount] : node.entries()) {
-      Value value = option;  // a key has no type: find the option that is written like it
+      Value value = option;  // a key has no type: find the option that is written like it, or is the same number
+      for (const auto& known : draft.options)
+        if (same_value(known, plain_value(option))) value = known;
       for (const auto& known : draft.options)
         if (to_string(known) == option) value = known;
       result.push_back({std::move(value), std::nullopt});
@@ -273,18 +275,14 @@ class SpaceReader {
   }
 
   static Choices<Value> options(std::string_view word, const Node& list) {
-    std::vector<Value> values;
+    std::vector<Value> values;  // each as it is written: of [1, 2.5] the first is a whole number, of [1.0, 2.5] none is
     bool numbers = true;
-    bool reals = false;
     for (const auto& item : list.items()) {
       values.push_back(item.scalar());
       numbers = numbers && !std::isnan(number(values.back()));
-      reals = reals || std::holds_alternative<double>(values.back());
       if (word == "discrete" && !numbers) item.fail("{} must be a number, not {}", item.title(), item.kind_text());
     }
-    if (numbers && reals)  // in [0.5, 1] both are real numbers
-      for (auto& value : values) value = number(value);
-    const auto less = [](const Value& a, const Value& b) { return number(a) < number(b); };
+    const auto less = [](const Value& a, const Value& b) { return compare_numbers(a, b) < 0; };
     if (word == "discrete") std::sort(values.begin(), values.end(), less);
     const bool ordered = word == "ordinal" || word == "discrete" ||
                          (word == "grid" && numbers && std::is_sorted(values.begin(), values.end(), less));
@@ -337,6 +335,7 @@ class SpaceReader {
     try {
       const auto expression = std::make_shared<const Expression>(Expression::computing(text, model, d));
       dimension.type = expression->whole() ? ValueType::integer : ValueType::real;
+      dimension.formula = !expression->draws();
       dimension.grammar = "derived: " + detail::quoted(text);
       dimension.derive = [space = &model, expression, name, text](const Params& earlier, Rng& rng) {
         Point point(space->dimensions.size(), inactive);
@@ -350,6 +349,9 @@ class SpaceReader {
         const double x = expression->value(point, rng);
         if (!std::isfinite(x))
           fail(Errc::space, "parameter '{}': '{}' is {} where {}: it must be a finite number", name, text, x, earlier);
+        if (expression->whole() && std::fabs(x) > Expression::exact_limit)
+          fail(Errc::space, "parameter '{}': '{}' is {} where {}: whole numbers that are computed must be within ±2^53",
+               name, text, x, earlier);
         return x;
       };
     } catch (const Error& error) { node.fail("parameter '{}': {}", name, error.what()); }

@@ -34,7 +34,7 @@ inline HostSpec ssh_host_from_yaml(const Node& node) {
   read_known_options(node, host);
   if (const auto labels = node.find("labels")) {
     if (labels->is_map())
-      for (const auto& [name, value] : labels->entries()) host.labels[name] = to_string(value.scalar());
+      for (const auto& [name, value] : labels->entries()) host.labels[name] = value.written();
     else
       for (const auto& name : labels->texts()) host.labels[name] = "";
   }

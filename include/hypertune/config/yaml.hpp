@@ -64,6 +64,55 @@ inline Value plain_value(std::string_view text) {
   return std::string(text);
 }
 
+/// Whether a plain scalar is a whole number that std::int64_t cannot hold, so that plain_value() cannot keep it.
+inline bool is_beyond_whole(std::string_view text) {
+  const std::string_view digits = text.substr(text.starts_with('+') || text.starts_with('-') ? 1 : 0);
+  return !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos &&
+         !std::holds_alternative<std::int64_t>(plain_value(text));
+}
+
+/// A number that is written as a whole one, or with a fraction or an exponent that leaves it one ("1e6").
+struct WrittenWhole {
+  bool negative = false;
+  std::uint64_t magnitude = 0;
+  bool beyond = false;  ///< it does not fit
+};
+inline std::optional<WrittenWhole> written_whole(std::string_view text) {
+  WrittenWhole out{.negative = text.starts_with('-')};
+  if (text.starts_with('+') || out.negative) text.remove_prefix(1);
+  std::string digits;
+  std::int64_t exponent = 0;
+  const auto e = std::min(text.find_first_of("eE"), text.size());
+  if (e < text.size()) {
+    std::string_view power = text.substr(e + 1);
+    if (power.starts_with('+')) power.remove_prefix(1);
+    const auto [end, error] = std::from_chars(power.data(), power.data() + power.size(), exponent);
+    if (error != std::errc() || end != power.data() + power.size() || std::abs(exponent) > 10'000) return std::nullopt;
+  }
+  bool point = false;
+  for (const char c : text.substr(0, e)) {
+    if (c == '.' && !std::exchange(point, true)) continue;
+    if (c < '0' || c > '9') return std::nullopt;
+    digits += c;
+    exponent -= point ? 1 : 0;
+  }
+  if (digits.empty()) return std::nullopt;
+  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
+  while (exponent < 0 && digits.ends_with('0')) {
+    digits.pop_back();
+    ++exponent;
+  }
+  if (digits.empty()) return out;
+  if (exponent < 0) return std::nullopt;
+  constexpr std::int64_t most_digits = 20;
+  out.beyond = static_cast<std::int64_t>(digits.size()) + exponent > most_digits;
+  if (out.beyond) return out;
+  digits.append(static_cast<std::size_t>(exponent), '0');
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.magnitude);
+  out.beyond = error != std::errc();
+  return out;
+}
+
 /// The present name, among `known`, of a key of an earlier version; empty if there is none.
 inline std::string_view renamed(std::string_view key, const std::vector<std::string_view>& known) {
   static constexpr std::pair<std::string_view, std::string_view> names[] = {{"grace", "grace_period"},
@@ -198,23 +247,17 @@ class Node {
         if (is_scalar() && data_->plain && data_->text == word) return false;
       fail("{} must be true or false, not {}", title(), kind_text());
     } else if constexpr (std::integral<T>) {
-      const Value value = is_scalar() ? scalar() : Value(false);
-      std::int64_t whole = 0;
-      if (const auto* x = std::get_if<std::int64_t>(&value)) {
-        whole = *x;
-      } else if (const auto* real = std::get_if<double>(&value);
-                 real != nullptr && *real == std::trunc(*real) && std::fabs(*real) < 9e18) {
-        whole = static_cast<std::int64_t>(*real);  // 1e6
-      } else {
-        fail("{} must be a whole number, not {}", title(), kind_text());
-      }
-      if (!std::in_range<T>(whole))
+      const auto whole = is_scalar() && data_->plain ? detail::written_whole(data_->text) : std::nullopt;
+      if (!whole) fail("{} must be a whole number, not {}", title(), kind_text());
+      constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+      if (whole->beyond || whole->magnitude > most + (whole->negative && std::is_signed_v<T> ? 1 : 0) ||
+          (whole->negative && whole->magnitude > 0 && !std::is_signed_v<T>))
         fail("{} must be from {} to {}, not {}", title(), std::numeric_limits<T>::min(), std::numeric_limits<T>::max(),
-             whole);
-      return static_cast<T>(whole);
+             data_->text);
+      return static_cast<T>(whole->negative ? std::uint64_t{0} - whole->magnitude : whole->magnitude);
     } else {
       static_assert(std::floating_point<T>, "Node::as<T>: bool, a number type or std::string");
-      const Value value = is_scalar() ? scalar() : Value(false);
+      const Value value = is_scalar() && data_->plain ? detail::plain_value(data_->text) : Value(false);
       if (const auto* x = std::get_if<std::int64_t>(&value)) return static_cast<T>(*x);
       if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isnan(*x)) return static_cast<T>(*x);
       fail("{} must be a number, not {}", title(), kind_text());
@@ -228,11 +271,22 @@ class Node {
     return found ? found->template as<T>() : std::move(fallback);
   }
 
-  /// A bool, number or text as written in the file: 3 is a whole number, 3.0 a real one, "3" a text.
+  /// A bool, number or text as written in the file: 3 is a whole number, 3.0 a real one, "3" a text. A whole number
+  /// that std::int64_t cannot hold is an Error: it would be rounded.
   Value scalar() const {
     if (!is_scalar()) fail("{} must be a single value, not {}", title(), kind_text());
     if (!data_->plain) return data_->text;
+    if (detail::is_beyond_whole(data_->text))
+      fail("{} is {}: whole numbers go from {} to {}; write it in quotes to pass it on as a text", title(),
+           data_->text.size() > 60 ? data_->text.substr(0, 60) + "…" : data_->text,
+           std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
     return detail::plain_value(data_->text);
+  }
+  /// A single value as a text: true, false, or what is written (1.10 stays 1.10).
+  std::string written() const {
+    if (!is_scalar()) fail("{} must be a single value, not {}", title(), kind_text());
+    const Value value = data_->plain ? detail::plain_value(data_->text) : Value(data_->text);
+    return std::holds_alternative<bool>(value) ? to_string(value) : data_->text;
   }
   Seconds duration() const {
     if (is_scalar())
@@ -283,8 +337,9 @@ class Node {
 };
 
 /// Reads one YAML document. `name` stands for the file in messages. Malformed text, or more than 1 MiB, 64 levels or
-/// 100,000 values (with aliases expanded), is an Error of kind `input` with its line.
-Node load_yaml_text(std::string_view text, std::string name = "yaml");
+/// 100,000 values (with aliases expanded), is an Error of kind `input` with its line. `first_line`: the number of the
+/// text's first line, if it is a part of a file.
+Node load_yaml_text(std::string_view text, std::string name = "yaml", int first_line = 1);
 
 /// Reads a file; Error of kind `input` also if it cannot be read.
 Node load_yaml_file(const std::filesystem::path& file);

@@ -62,15 +62,19 @@ inline void append_json(std::string& out, double value) {
     append_number(out, value);
 }
 
+/// A real number is written as one ("1.0"), because languages whose numbers have types tell it from a whole one.
 inline void append_json(std::string& out, const Value& value) {
-  if (const auto* flag = std::get_if<bool>(&value))
+  if (const auto* flag = std::get_if<bool>(&value)) {
     out += *flag ? "true" : "false";
-  else if (const auto* number = std::get_if<std::int64_t>(&value))
+  } else if (const auto* number = std::get_if<std::int64_t>(&value)) {
     append_number(out, *number);
-  else if (const auto* real = std::get_if<double>(&value))
+  } else if (const auto* real = std::get_if<double>(&value)) {
+    const std::size_t begin = out.size();
     append_json(out, *real);
-  else
+    if (out.find_first_not_of("-0123456789", begin) == std::string::npos) out += ".0";
+  } else {
     append_json(out, std::get<std::string>(value));
+  }
 }
 
 /// Appends pairs of a name and a value as an object: Params, Metrics.

@@ -143,7 +143,8 @@ inline std::string session_start(const Params& params, std::string_view group, d
     else if (const auto* text = std::get_if<std::string>(&value))
       put_bytes(json, 3, *text);
     else if (const auto* integer = std::get_if<std::int64_t>(&value))
-      put_double(json, 2, static_cast<double>(*integer));
+      converted_exactly<double>(*integer) ? put_double(json, 2, static_cast<double>(*integer))
+                                          : put_bytes(json, 3, to_string(value));
     else
       put_double(json, 2, std::get<double>(value));
     put_bytes(entry, 1, name);

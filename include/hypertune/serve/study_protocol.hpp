@@ -1,13 +1,16 @@
 // Ask/tell as JSON: one request in, one answer out, independent of the transport.
 #pragma once
 
-#include <hypertune/detail/visit.hpp>
+#include <hypertune/detail/format.hpp>
 #include <hypertune/record/analysis.hpp>
+#include <hypertune/record/json_text.hpp>
 #include <hypertune/serve/http_answer.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <boost/json.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -24,13 +28,6 @@ namespace hypertune::inline v0 {
 namespace detail {
 
 namespace json = boost::json;
-
-inline json::value to_json(const Params& params) {
-  json::object object;
-  for (const auto& [name, value] : params)
-    object[name] = detail::visit([](const auto& v) { return json::value(v); }, value);
-  return object;
-}
 
 /// A number. JSON has neither NaN nor infinity, so "nan", "inf", "-inf" and null (NaN) are accepted, too.
 inline double number_from(const json::value& value, std::string_view name) {
@@ -114,8 +111,31 @@ inline Metrics metrics_from(const json::object& request, const std::vector<Objec
   return metrics;
 }
 
-/// Texts, numbers and flags by name.
-inline Attributes attributes_from(const json::value& value) {
+/// Whether `body`, which is JSON, has `number` in it as a whole number, without a fraction or an exponent.
+inline bool is_written_whole(std::string_view body, double number) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < body.size();) {
+    if (quoted || body[i] == '"') {
+      if (quoted && body[i] == '\\')
+        ++i;
+      else if (body[i] == '"')
+        quoted = !quoted;
+      ++i;
+      continue;
+    }
+    const std::size_t end = std::min(body.find_first_not_of("+-.0123456789eE", i), body.size());
+    const std::string_view token = body.substr(i, end - i);
+    double value = 0;
+    if (token.find_first_of(".eE") == std::string_view::npos &&
+        std::from_chars(token.data(), token.data() + token.size(), value).ec == std::errc() && value == number)
+      return true;
+    i = std::max(end, i + 1);
+  }
+  return false;
+}
+
+/// Texts, numbers and flags by name. `body`: the request that `value` is from.
+inline Attributes attributes_from(const json::value& value, std::string_view body) {
   const auto* object = value.if_object();
   if (object == nullptr) fail(Errc::input, "'attributes' must be an object of texts, numbers and flags by name");
   Attributes attributes;
@@ -130,8 +150,12 @@ inline Attributes attributes_from(const json::value& value) {
       attributes.set(name, given.get_bool());
     else if (given.is_int64())
       attributes.set(name, given.get_int64());
-    else if (given.is_number())
-      attributes.set(name, given.to_number<double>());
+    else if (given.is_uint64() || (given.is_double() && std::fabs(given.get_double()) >= 0x1p63 &&
+                                   is_written_whole(body, given.get_double())))
+      fail(Errc::input, "the attribute '{}' is beyond the whole numbers from {} to {}: give it as a text", name,
+           std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max());
+    else if (given.is_double())
+      attributes.set(name, given.get_double());
     else
       fail(Errc::input, "the attribute '{}' must be a text, a number, true or false, not {}", name,
            json::serialize(given));
@@ -139,25 +163,45 @@ inline Attributes attributes_from(const json::value& value) {
   return attributes;
 }
 
-/// JSON has no infinity and no NaN: they are written as texts that number_from() accepts.
-inline json::value to_json(double number) {
-  if (std::isfinite(number)) return number;
-  return std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+/// Appends a real number as JSON. There is no infinity and no NaN in it: they are texts that number_from() accepts.
+inline void append_real(std::string& out, double number) {
+  if (std::isfinite(number))
+    append_json(out, Value(number));
+  else
+    out += std::isnan(number) ? R"("nan")" : number > 0 ? R"("inf")" : R"("-inf")";
+}
+
+/// The beginning of a JSON object that is about a trial. Written as text, as everything else that receives parameters:
+/// Boost.JSON writes 1.0 as 1E0.
+inline std::string trial_json(TrialId trial, const Params& params) {
+  std::string out = detail::format(R"({{"trial": {}, "params": )", trial);
+  append_json_object(out, params);
+  return out;
 }
 
 /// The trials that no other trial dominates, with their values.
-inline json::object front_of(const Results& results) {
-  json::array front;
+inline std::string front_json(const Results& results) {
+  std::string front;
   for (const TrialId id : pareto_front(results)) {
     const TrialResult trial = results.trial(id);
-    json::object values;
+    front += (front.empty() ? "" : ", ") + trial_json(id, trial.params) + R"(, "values": {)";
+    const char* separator = "";
     for (const auto& objective : results.experiment().objectives)
-      if (const double* value = find_metric(trial.metrics, objective.metric))
-        values[objective.metric] = to_json(*value);
-    front.push_back({{"trial", id}, {"params", to_json(trial.params)}, {"values", std::move(values)}});
+      if (const double* value = find_metric(trial.metrics, objective.metric)) {
+        append_json(front += std::exchange(separator, ", "), objective.metric);
+        append_real(front += ": ", *value);
+      }
+    front += "}}";
   }
   if (front.empty()) fail(Errc::experiment, "no trial has a value of every objective yet");
-  return {{"front", std::move(front)}};
+  return R"({"front": [)" + front + "]}";
+}
+
+inline std::string best_json(const Results& results) {
+  const auto best = results.best();
+  std::string out = trial_json(best.trial, best.params) + R"(, "value": )";
+  append_real(out, best.best->value);
+  return out + detail::format(R"(, "step": {}}})", best.best->step);
 }
 
 inline json::object parse_request(std::string_view body) {
@@ -190,21 +234,16 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
   try {
     json::object answer;
     if (target == "/best") {
-      if (study.objectives().size() > 1) return {200, json::serialize(detail::front_of(study.results()))};
-      const auto best = study.results().best();
-      answer = {{"trial", best.trial},
-                {"params", detail::to_json(best.params)},
-                {"value", best.best->value},
-                {"step", best.best->step}};
-      return {200, json::serialize(answer)};
+      const bool several = study.objectives().size() > 1;
+      return {200, several ? detail::front_json(study.results()) : detail::best_json(study.results())};
     }
     const auto request = detail::parse_request(body);
     if (target == "/ask") {
       detail::require_known_keys(request, {});
       if (const auto asked = study.ask())
-        answer = {{"trial", asked->trial}, {"params", detail::to_json(asked->params)}, {"step", asked->next_step}};
-      else
-        answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}, {"out", detail::json::value_from(study.out())}};
+        return {200, detail::trial_json(asked->trial, asked->params) +
+                         detail::format(R"(, "step": {}}})", asked->next_step)};
+      answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}, {"out", detail::json::value_from(study.out())}};
     } else if (target == "/tell") {
       detail::require_known_keys(request, {"trial", "value", "values", "state", "why", "attributes"},
                                  study.objectives());
@@ -213,7 +252,7 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       if ((state != nullptr) + request.contains("value") + request.contains("values") != 1)
         fail(Errc::input, "give exactly one of 'value', 'values' and 'state'");
       Attributes attributes;
-      if (const auto* given = request.if_contains("attributes")) attributes = detail::attributes_from(*given);
+      if (const auto* given = request.if_contains("attributes")) attributes = detail::attributes_from(*given, body);
       if (state != nullptr) {
         if (*state != "failed") fail(Errc::input, "'state' can be \"failed\"; a result is told by 'value' or 'values'");
         const auto* why = request.if_contains("why");
@@ -230,7 +269,7 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       detail::require_known_keys(request, {"trial", "attributes"});
       const auto* given = request.if_contains("attributes");
       if (given == nullptr) fail(Errc::input, "'attributes' is missing");
-      const Attributes attributes = detail::attributes_from(*given);
+      const Attributes attributes = detail::attributes_from(*given, body);
       answer = {{"trial", nullptr}};
       if (request.contains("trial")) {
         const TrialId trial = detail::trial_from(request);
@@ -243,7 +282,8 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
       detail::require_known_keys(request, {"trial", "step", "value", "values", "attributes"}, study.objectives());
       const TrialId trial = detail::trial_from(request);
       Report report(detail::metrics_from(request, study.objectives()));
-      if (const auto* given = request.if_contains("attributes")) report.attributes = detail::attributes_from(*given);
+      if (const auto* given = request.if_contains("attributes"))
+        report.attributes = detail::attributes_from(*given, body);
       if (const auto* s = request.if_contains("step")) {
         const double number = detail::number_from(*s, "step");
         if (!(number >= 0 && number <= 2'000'000'000) || number != std::floor(number))

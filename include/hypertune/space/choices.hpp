@@ -31,12 +31,14 @@ concept Text = std::convertible_to<const T&, std::string_view>;
 /// The double with the shortest text of x: 0.1f becomes 0.1 and not 0.10000000149011612.
 double shortest_double(float x);
 
-/// Converts x to one of the four plain types.
+/// Converts x to one of the four plain types. A whole number above all of std::int64_t becomes the text of its digits.
 template <class T>
   requires(std::is_arithmetic_v<T> || Text<T>)
 Value to_value(const T& x) {
   if constexpr (std::same_as<T, bool>)
     return x;
+  else if constexpr (std::is_integral_v<T> && sizeof(T) == sizeof(std::int64_t) && std::is_unsigned_v<T>)
+    return std::in_range<std::int64_t>(x) ? Value(static_cast<std::int64_t>(x)) : Value(detail::format("{}", x));
   else if constexpr (std::is_integral_v<T>)
     return static_cast<std::int64_t>(x);
   else if constexpr (std::same_as<T, float>)
@@ -55,7 +57,7 @@ using Stored = std::conditional_t<std::same_as<std::decay_t<T>, const char*>, st
 }  // namespace detail
 
 /// One of several values of any equality-comparable type. Outside the program an option is represented by its name, if
-/// it has one, else by its value if that is a number or a string, else by the text that fmt prints.
+/// it has one, else by its value if that is a number (up to 2^63 - 1) or a string, else by the text that fmt prints.
 template <class T>
 class Choices {
  public:
@@ -108,7 +110,7 @@ class Choices {
     if constexpr (!(std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value> ||
                     fmt::is_formattable<T>::value))
       if (names_.empty()) return "its options are of a type that fmt cannot print: give them names with .names({...})";
-    std::set<std::pair<std::string, bool>> seen;  // text, and whether it is a string; 1 and 1.0 are the same number
+    std::set<std::pair<std::string, bool>> seen;  // text, and whether it is a string; 1 and 1.0 differ
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const Value value = outside(i);
       if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isfinite(*x))
@@ -211,6 +213,9 @@ class Derived {
                 "derived: the callable must take (const Params&, Rng&) or (const Params&)");
   static_assert(std::is_arithmetic_v<value_type>, "derived: the callable must return a number or a bool");
 
+  /// Whether the value follows from the earlier parameters alone.
+  static constexpr bool formula = !std::is_invocable_v<const F&, const Params&, Rng&>;
+
   explicit Derived(F function) : function_(std::move(function)) {}
 
   DomainInfo info() const {
@@ -223,13 +228,20 @@ class Derived {
   std::string grammar() const { return "derived: in the program"; }
 
   double draw(const Params& earlier, Rng& rng) const {
-    if constexpr (std::is_invocable_v<const F&, const Params&, Rng&>)
-      return static_cast<double>(function_(earlier, rng));
+    if constexpr (formula)
+      return exact(function_(earlier));
     else
-      return static_cast<double>(function_(earlier));
+      return exact(function_(earlier, rng));
   }
 
  private:
+  static double exact(value_type value) {
+    if constexpr (std::is_integral_v<value_type> && sizeof(value_type) == sizeof(std::int64_t))
+      if (static_cast<value_type>(std::clamp<double>(static_cast<double>(value), -0x1p53, 0x1p53)) != value)
+        fail(Errc::space, "a derived parameter is {}: whole numbers that are computed must lie within ±2^53", value);
+    return static_cast<double>(value);
+  }
+
   F function_;
 };
 

@@ -5,6 +5,7 @@
 #include <hypertune/space/detail/build.hpp>
 #include <hypertune/space/domain.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <concepts>
@@ -69,6 +70,7 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
   }
   if constexpr (requires(Rng& rng) { domain.draw(Params(), rng); })
     draft.derive = [domain](const Params& earlier, Rng& rng) { return domain.draw(earlier, rng); };
+  if constexpr (requires { D::formula; }) draft.formula = D::formula;
   return draft;
 }
 
@@ -110,26 +112,40 @@ constexpr void check_member() {
                   "hypertune: the options are of a type that does not convert to the member's type and back");
 }
 
-/// Checks that every whole number of the domain fits the type M; if not, `problem` says so.
+/// For a domain without options: checks that the whole numbers between its bounds fit the type M.
 template <class M>
-void check_range(DimensionDraft& draft) {
+void check_bounds(DimensionDraft& draft) {
   if constexpr (std::is_integral_v<M> && !std::same_as<M, bool>) {
-    double low = draft.info.lower;
-    double high = draft.info.upper;
-    if (draft.info.kind == DomainKind::derived || !draft.problem.empty()) return;
-    if (!draft.options.empty()) {
-      low = std::numeric_limits<double>::infinity();
-      high = -low;
-      for (const auto& option : draft.options) {
-        low = std::min(low, number(option));  // NaN (an option that is not a number) is never the smaller one
-        high = std::max(high, number(option));
-      }
-      if (low > high) return;
-    }
+    const double low = draft.info.lower;
+    const double high = draft.info.upper;
     const double limit = std::ldexp(1.0, std::numeric_limits<M>::digits);
     if (low < (std::is_signed_v<M> ? -limit : 0.0) || high >= limit)
       draft.problem =
           detail::format("its values from {} to {} do not fit the member's type: use a wider one", low, high);
+  }
+}
+
+/// Checks that every whole number of the domain fits the type M; if not, `problem` says so. `value(i)` is an option.
+template <class M, class Option>
+void check_range(DimensionDraft& draft, const Option& value) {
+  using V = std::invoke_result_t<Option, std::size_t>;
+  if (draft.info.kind == DomainKind::derived || !draft.problem.empty()) return;
+  if constexpr (std::is_integral_v<V> && is_number<V>) {
+    if (draft.options.empty()) return check_bounds<M>(draft);
+    V low = value(0), high = low;
+    bool fits = true;
+    for (std::size_t i = 0; i < draft.options.size(); ++i) {
+      const V option = value(i);
+      low = std::min(low, option);
+      high = std::max(high, option);
+      const Value plain = to_value(option);
+      const auto* whole = std::get_if<std::int64_t>(&plain);  // else it is above all of that type
+      fits = fits && (whole != nullptr ? converted_exactly<M>(*whole).has_value()
+                                       : std::is_unsigned_v<M> && sizeof(M) == sizeof(V));
+    }
+    if (!fits)
+      draft.problem =
+          detail::format("its values from {} to {} do not fit the member's type: use a wider one", +low, +high);
   }
 }
 
@@ -240,7 +256,7 @@ Dim<Config> dim(std::string_view name, M Config::* member, const D& domain) {
   using Kept = typename detail::Member<M>::type;
   detail::check_member<V, Kept>();
   auto draft = detail::make_draft(name, domain);
-  detail::check_range<Kept>(draft);
+  detail::check_range<Kept>(draft, [&](std::size_t option) { return V(domain.value(static_cast<double>(option))); });
   draft.member = detail::offset_of(member);
   auto set = [member, domain](Config& config, double coordinate) {
     config.*member = static_cast<Kept>(static_cast<V>(domain.value(coordinate)));

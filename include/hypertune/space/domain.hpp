@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -100,6 +101,8 @@ class Number {
       return note("the quantum is {}: it must be a number above zero", quantum);
     if (std::same_as<T, std::int64_t> && quantum != std::trunc(quantum))
       return note("the quantum of whole numbers is {}: it must be a whole number", quantum);
+    if (std::same_as<T, std::int64_t> && quantum > 0x1p53)
+      return note("the quantum of whole numbers must be at most 2^53, not {}", quantum);
     info_.quantum = quantum;
   }
 
@@ -124,7 +127,7 @@ class Uniform : public detail::Number<T> {
  public:
   Uniform(std::string_view word, double lower, double upper, bool log, std::optional<double> quantum = {})
       : detail::Number<T>(word, {.lower = lower, .upper = upper, .log = log}), upper_(upper) {
-    constexpr double whole_limit = 9007199254740992.0;
+    constexpr double whole_limit = 0x1p53;
     if (std::same_as<T, std::int64_t> && (std::fabs(lower) > whole_limit || std::fabs(upper) > whole_limit))
       this->note("whole numbers must lie within ±2^53, not in [{}, {}]", lower, upper);
     if (std::same_as<T, std::int64_t> && (lower != std::trunc(lower) || upper != std::trunc(upper)))
@@ -182,13 +185,26 @@ inline Normal normal(double mean, double sd) { return {"normal", mean, sd, false
 inline Normal quantized_normal(double mean, double sd, double quantum) { return normal(mean, sd).quantum(quantum); }
 /// Positive numbers whose (natural) logarithm has this mean and standard deviation.
 inline Normal log_normal(double mean, double sd) { return {"log_normal", mean, sd, true}; }
-/// Whole numbers in [lower, upper], both included, equally likely. With a quantum: lower, lower + quantum, …
+namespace detail {
+
+/// The bound of whole numbers as a double. One beyond ±2^53 stays beyond, so that it is refused rather than rounded.
+constexpr double whole_bound(std::int64_t x) {
+  constexpr std::int64_t limit = std::int64_t{1} << 53;
+  return static_cast<double>(x > limit ? std::max(x, limit + 2) : x < -limit ? std::min(x, -limit - 2) : x);
+}
+
+}  // namespace detail
+
+/// Whole numbers in [lower, upper], both included, equally likely; within ±2^53. With a quantum: lower, lower +
+/// quantum, …
 inline Uniform<std::int64_t> integer(std::int64_t lower, std::int64_t upper, std::int64_t quantum = 1) {
-  return {"integer", static_cast<double>(lower), static_cast<double>(upper), false, static_cast<double>(quantum)};
+  using detail::whole_bound;
+  return {"integer", whole_bound(lower), whole_bound(upper), false, whole_bound(quantum)};
 }
 /// Whole numbers in [lower, upper], both included, uniform in the logarithm; lower must be above zero.
 inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std::int64_t quantum = 1) {
-  return {"log_int", static_cast<double>(lower), static_cast<double>(upper), true, static_cast<double>(quantum)};
+  using detail::whole_bound;
+  return {"log_int", whole_bound(lower), whole_bound(upper), true, whole_bound(quantum)};
 }
 
 }  // namespace hypertune::inline v0

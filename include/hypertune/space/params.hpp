@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -26,8 +27,20 @@ namespace hypertune::inline v0 {
 /// The value of a parameter outside the program (YAML, JSON, a command line).
 using Value = std::variant<bool, std::int64_t, double, std::string>;
 
-/// Shortest text that reads back as the same value; strings are not quoted.
+/// Shortest text that reads back as the same value, of the same type: 1 is a whole number, 1.0 a real one. Strings are
+/// not quoted.
 std::string to_string(const Value& value);
+
+namespace detail {
+
+/// The shortest text of a real number that cannot be mistaken for a whole one: "1.0", "0.5", "1e+20".
+std::string real_text(double value);
+
+/// The order of two numbers, exactly, whatever their types are: 2^53 + 1 is above 2^53. Unordered if one of the values
+/// is no number, or NaN.
+std::partial_ordering compare_numbers(const Value& a, const Value& b);
+
+}  // namespace detail
 
 /// Parameters by name, in the order of the space. A conditional parameter that is not active is absent.
 class Params {
@@ -103,10 +116,6 @@ std::optional<T> converted_exactly(V value) {
 }
 
 }  // namespace detail
-
-inline std::string to_string(const Value& value) {
-  return detail::visit([](const auto& v) { return detail::format("{}", v); }, value);
-}
 
 template <class T>
 T Params::get(std::string_view name) const {

@@ -339,7 +339,7 @@ inline TrialSpec trial_from_yaml(const Node& node) {
     trial.step_place = match.where();
   }
   if (const auto environment = node.find("environment"))
-    for (const auto& [name, value] : environment->entries()) trial.environment[name] = to_string(value.scalar());
+    for (const auto& [name, value] : environment->entries()) trial.environment[name] = value.written();
   if (const auto grace = node.find("grace")) trial.grace = grace->duration();
   read_runs(node, trial);
   return trial;
@@ -391,7 +391,7 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
     if (!known) check_keys(node, local_keys());
     if (!known) refuse_executor(node, executor.type);
     check_values(node, executor.type == "ssh" ? ssh_keys() : local_keys());
-    if (const auto workers = node.find("workers")) executor.workers = to_string(workers->scalar());
+    if (const auto workers = node.find("workers")) executor.workers = workers->written();
     describe_room(executor, OptionReader{node}, "", "");
   }
   refuse_simulated(node, executor.type);

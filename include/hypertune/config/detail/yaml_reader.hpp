@@ -32,7 +32,7 @@ class YamlBuilder final : public YAML::EventHandler {
   static constexpr std::size_t max_depth = 64;
   static constexpr std::size_t max_values = 100'000;
 
-  explicit YamlBuilder(std::string file) : file_(std::move(file)) {}
+  YamlBuilder(std::string file, int first_line) : file_(std::move(file)), first_line_(first_line) {}
 
   std::shared_ptr<const YamlData> root;
 
@@ -83,12 +83,12 @@ class YamlBuilder final : public YAML::EventHandler {
   };
 
   [[noreturn]] void stop(const YAML::Mark& mark, const std::string& what) const {
-    fail(Errc::input, "{}:{}: {}", file_, mark.line + 1, what);
+    fail(Errc::input, "{}:{}: {}", file_, mark.line + first_line_, what);
   }
-  static std::shared_ptr<YamlData> make(YamlKind kind, const YAML::Mark& mark) {
+  std::shared_ptr<YamlData> make(YamlKind kind, const YAML::Mark& mark) const {
     auto data = std::make_shared<YamlData>();
     data->kind = kind;
-    data->line = mark.line < 0 ? 1 : mark.line + 1;
+    data->line = std::max(mark.line, 0) + first_line_;
     return data;
   }
   void open(YamlKind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
@@ -116,7 +116,7 @@ class YamlBuilder final : public YAML::EventHandler {
       if (data->kind != YamlKind::scalar) stop(mark, "a key must be a plain text");
       if (!level.seen.insert(data->text).second)
         stop(mark, fmt::format("the key '{}' is given twice: remove one of the two", data->text));
-      level.data->keys.emplace_back(data->text, mark.line + 1);
+      level.data->keys.emplace_back(data->text, mark.line + first_line_);
       level.key_next = false;
       return;
     }
@@ -125,13 +125,13 @@ class YamlBuilder final : public YAML::EventHandler {
   }
 
   std::string file_;
+  int first_line_;
   std::vector<Level> levels_;
   std::map<YAML::anchor_t, Anchored> anchors_;
 };
 
 /// yaml-cpp takes byte 4 for the end of the text and does not reject malformed UTF-8, so both are refused here.
-inline void check_bytes(std::string_view text, const std::string& name) {
-  int line = 1;
+inline void check_bytes(std::string_view text, const std::string& name, int line) {
   while (!text.empty()) {
     const auto [bytes, code, valid] = decode_utf8(text);
     if (!valid)
@@ -147,11 +147,12 @@ inline void check_bytes(std::string_view text, const std::string& name) {
 
 }  // namespace detail
 
-inline Node load_yaml_text(std::string_view text, std::string name) {
+inline Node load_yaml_text(std::string_view text, std::string name, int first_line) {
   constexpr std::size_t max_bytes = 1 << 20;
-  if (text.size() > max_bytes) fail(Errc::input, "{}:1: larger than 1 MiB: this is no configuration", name);
-  detail::check_bytes(text, name);
-  detail::YamlBuilder builder(name);
+  if (text.size() > max_bytes)
+    fail(Errc::input, "{}:{}: larger than 1 MiB: this is no configuration", name, first_line);
+  detail::check_bytes(text, name, first_line);
+  detail::YamlBuilder builder(name, first_line);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
@@ -161,9 +162,9 @@ inline Node load_yaml_text(std::string_view text, std::string name) {
       fail(Errc::input, "{}:{}: a second document begins here: keep one to a file", name, builder.root->line);
     builder.root = std::move(first);
   } catch (const Error&) { throw; } catch (const YAML::Exception& error) {
-    fail(Errc::input, "{}:{}: not YAML: {}", name, error.mark.is_null() ? 1 : error.mark.line + 1, error.msg);
+    fail(Errc::input, "{}:{}: not YAML: {}", name, std::max(error.mark.line, 0) + first_line, error.msg);
   } catch (const std::bad_alloc&) { throw; } catch (const std::exception& error) {
-    fail(Errc::input, "{}:1: not YAML: {}", name, error.what());
+    fail(Errc::input, "{}:{}: not YAML: {}", name, first_line, error.what());
   }
   return Node(std::move(builder.root), std::make_shared<const std::string>(std::move(name)), "");
 }

@@ -1,6 +1,7 @@
 // ParamColumns: the parameters of all trials, one column per parameter, for filters, sorting and charts.
 #pragma once
 
+#include <hypertune/show/view/json_writer.hpp>
 #include <hypertune/space/params.hpp>
 
 #include <cstddef>
@@ -42,7 +43,8 @@ class ParamColumns {
       if (const auto* flag = std::get_if<bool>(&value)) {
         kind = Cell::Kind::flag;
         number = *flag ? 1 : 0;
-      } else if (const auto* whole = std::get_if<std::int64_t>(&value)) {
+      } else if (const auto* whole = std::get_if<std::int64_t>(&value);
+                 whole != nullptr && is_exact_in_browser(*whole)) {
         kind = Cell::Kind::whole;
         number = static_cast<double>(*whole);
       } else if (const auto* real = std::get_if<double>(&value)) {
@@ -50,7 +52,7 @@ class ParamColumns {
         number = *real;
       } else {
         kind = Cell::Kind::text;
-        number = static_cast<double>(intern_text(std::get<std::string>(value)));
+        number = static_cast<double>(intern_text(to_string(value)));
       }
     }
   }

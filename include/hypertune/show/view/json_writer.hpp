@@ -13,6 +13,12 @@ namespace hypertune::inline v0::view {
 
 struct Null {};
 
+/// Whether JavaScript shows all digits of a whole number. The page is given others as texts.
+constexpr bool is_exact_in_browser(std::int64_t whole) {
+  constexpr std::int64_t limit = std::int64_t{1} << 53;
+  return whole >= -limit && whole <= limit;
+}
+
 /// Inserts the commas. Numbers that are not finite become the strings "NaN", "Infinity", "-Infinity"; bytes that are
 /// not UTF-8 become U+FFFD. The caller must close everything it opens.
 class JsonWriter {
@@ -49,15 +55,17 @@ class JsonWriter {
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
   JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
   JsonWriter& value(const Value& any) {
+    if (const auto* whole = std::get_if<std::int64_t>(&any); whole != nullptr && !is_exact_in_browser(*whole))
+      return value(to_string(any));
     comma();
     detail::append_json(text_, any);
     return *this;
   }
-  template <class Pairs>
-  JsonWriter& pairs(const Pairs& all) {
-    comma();
-    detail::append_json_object(text_, all);
-    return *this;
+  /// An object of values by name.
+  JsonWriter& pairs(const Params& all) {
+    begin_object();
+    for (const auto& [name, each] : all) key(name).value(each);
+    return end_object();
   }
   /// A value that is JSON already.
   JsonWriter& raw(std::string_view json) {

@@ -70,6 +70,7 @@ struct DimensionDraft {
   std::vector<PriorDraft> beliefs;
   std::function<double(double)> from_unit, to_unit;   // for a domain with its own prior
   std::function<double(const Params&, Rng&)> derive;  // sees the parameters drawn before it …
+  bool formula = false;                  // … and uses no random numbers: the same parameters give the same value
   std::string scope;                     // … of the nested space with this prefix ("opt."), without the prefix
   std::optional<std::ptrdiff_t> member;  // the offset of the member of the user's struct that it sets
 };

@@ -5,6 +5,46 @@
 
 namespace hypertune::inline v0 {
 
+namespace detail {
+
+HYPERTUNE_INLINE std::string real_text(double value) {
+  std::string text = detail::format("{}", value);
+  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
+  return text;
+}
+
+HYPERTUNE_INLINE std::partial_ordering compare_numbers(const Value& a, const Value& b) {
+  const auto* whole_a = std::get_if<std::int64_t>(&a);
+  const auto* whole_b = std::get_if<std::int64_t>(&b);
+  if (whole_a != nullptr && whole_b != nullptr) return *whole_a <=> *whole_b;
+  const auto* real_a = std::get_if<double>(&a);
+  const auto* real_b = std::get_if<double>(&b);
+  if (real_a != nullptr && real_b != nullptr) return *real_a <=> *real_b;
+  if (whole_a != nullptr && real_b != nullptr) {
+    if (std::isnan(*real_b)) return std::partial_ordering::unordered;
+    if (*real_b >= 0x1p63) return std::partial_ordering::less;
+    if (*real_b < -0x1p63) return std::partial_ordering::greater;
+    const double floor = std::floor(*real_b);
+    const auto order = *whole_a <=> static_cast<std::int64_t>(floor);
+    return order == 0 && floor < *real_b ? std::partial_ordering::less : std::partial_ordering(order);
+  }
+  if (real_a != nullptr && whole_b != nullptr) return 0 <=> compare_numbers(b, a);
+  return std::partial_ordering::unordered;
+}
+
+}  // namespace detail
+
+HYPERTUNE_INLINE std::string to_string(const Value& value) {
+  return detail::visit(
+      [](const auto& v) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(v)>, double>)
+          return detail::real_text(v);
+        else
+          return detail::format("{}", v);
+      },
+      value);
+}
+
 HYPERTUNE_INLINE const Value* Params::find(std::string_view name) const {
   for (const auto& [key, value] : entries_)
     if (key == name) return &value;

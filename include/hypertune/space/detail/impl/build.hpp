@@ -103,8 +103,9 @@ HYPERTUNE_INLINE Condition resolve(const std::string& name, const ConditionDraft
                    parent.name, draft.lower, draft.upper);
   if (!parent.options.empty()) {  // a range over options selects those that are numbers in it
     for (std::size_t i = 0; i < parent.options.size(); ++i) {
-      const double x = number(parent.options[i]);
-      if (x >= draft.lower && x <= draft.upper) condition.values.push_back(static_cast<double>(i));
+      const Value& option = parent.options[i];
+      if (compare_numbers(option, draft.lower) >= 0 && compare_numbers(option, draft.upper) <= 0)
+        condition.values.push_back(static_cast<double>(i));
     }
     if (condition.values.empty())
       fail_dimension(name, "its condition is '{}' between {} and {}, which none of its options is", parent.name,

@@ -34,11 +34,8 @@ HYPERTUNE_INLINE std::string scalar_text(std::string_view text) {
 
 HYPERTUNE_INLINE std::string value_text(const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return scalar_text(*text);
-  if (const auto* real = std::get_if<double>(&value)) {
-    std::string text = number_text(*real);
-    if (text.find_first_of(".en") == std::string::npos) text += ".0";
-    return text;
-  }
+  if (const auto* real = std::get_if<double>(&value))
+    return std::isinf(*real) ? number_text(*real) : real_text(*real + 0.0);  // -0 is written 0.0
   return to_string(value);
 }
 

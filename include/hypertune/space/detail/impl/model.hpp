@@ -39,17 +39,16 @@ HYPERTUNE_INLINE double number(const Value& value) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-HYPERTUNE_INLINE bool same_value(const Value& a, const Value& b) {
-  if (a == b) return true;
-  if (a.index() == b.index()) return false;
-  return number(a) == number(b);  // NaN is unequal to everything, so this is false unless both are numbers
-}
+HYPERTUNE_INLINE bool same_value(const Value& a, const Value& b) { return a == b || compare_numbers(a, b) == 0; }
 
 HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why) {
   const DomainInfo& info = dimension.info;
   if (!dimension.options.empty()) {
-    for (std::size_t i = 0; i < dimension.options.size(); ++i)
-      if (same_value(dimension.options[i], value)) return static_cast<double>(i);
+    const auto& options = dimension.options;
+    auto found = std::find(options.begin(), options.end(), value);  // of [1, 1.0] that of the same type
+    if (found == options.end())
+      found = std::find_if(options.begin(), options.end(), [&](const Value& each) { return same_value(each, value); });
+    if (found != options.end()) return static_cast<double>(found - options.begin());
     why = "one of";
     for (std::size_t i = 0; i < dimension.options.size() && i < 20; ++i)
       why += (i == 0 ? " " : ", ") + to_string(dimension.options[i]);
@@ -57,6 +56,10 @@ HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const V
     return inactive;
   }
   double x = number(value);
+  if (const auto* whole = std::get_if<std::int64_t>(&value); whole != nullptr && !converted_exactly<double>(*whole)) {
+    why = "a number that a real one can hold: above 2^53 that is not every whole number";
+    return inactive;
+  }
   if (const auto* flag = std::get_if<bool>(&value); flag != nullptr && dimension.type == ValueType::boolean)
     x = *flag ? 1 : 0;
   if (info.kind == DomainKind::derived) {
