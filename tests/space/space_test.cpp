@@ -1,5 +1,6 @@
 #include "support/test.hpp"
 
+#include <hypertune/space/detail/space_changes.hpp>
 #include <hypertune/space/space.hpp>
 
 #include <optional>
@@ -53,4 +54,25 @@ TEST_CASE("a typed space gives configurations and takes them back") {
     CHECK(space.config(space.point(config)) == config);
   }
   CHECK((sgd > 180 && sgd < 320));
+}
+
+TEST_CASE("what differs between two spaces is told by parameter and constraint") {
+  using ht::detail::space_changes;
+  const std::string before =
+      "a: {uniform: [0, 1]}\n\"b: c\": {choice: [x, \"y\\\"\"]}\nd: {constant: 1}\nconstraints: [\"a < d\", \"a, "
+      "\\\"b\"]\n";
+  CHECK(space_changes(before, before).empty());
+  CHECK(space_changes("", before).empty());
+  const std::string now =
+      "d: {constant: 1}\n\"b: c\": {choice: [x]}\ne: {uniform: [0, 1]}\nconstraints: [\"a, \\\"b\", \"a < 2\"]\n";
+  CHECK(space_changes(before, now) ==
+        std::vector<std::string>{
+            "a: {uniform: [0, 1]} is gone", "\"b: c\" was {choice: [x, \"y\\\"\"]} and is {choice: [x]} now",
+            "the constraint \"a < d\" is gone", "e: {uniform: [0, 1]} is new", "the constraint \"a < 2\" is new"});
+  CHECK(space_changes(before, now, 3) ==
+        std::vector<std::string>{"a: {uniform: [0, 1]} is gone",
+                                 "\"b: c\" was {choice: [x, \"y\\\"\"]} and is {choice: [x]} now", "3 more changes"});
+  // Texts that no version has written.
+  for (const std::string odd : {"\"", "\"a", "a", ":", "\"a\"", "constraints: [\"", "constraints: [x]", "\n\n"})
+    for (const auto& change : space_changes(odd, before)) CHECK(!change.empty());
 }

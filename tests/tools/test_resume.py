@@ -143,6 +143,59 @@ class ResumeChanged(Case):
             self.assertEqual(err, "", key)
             self.assertEqual(len(self.results()), 3 + more, key)
 
+    def spaced(self, space, trainer="print('{\"accuracy\": 1}')\n"):
+        self.write(trainer, "train.py")
+        before = self.text[self.text.index("space:"):self.text.index("metric:")]
+        self.write(self.text.replace(before, f"space:\n{space}"))
+
+    def test_a_condition_a_constraint_or_a_formula_has_changed(self):
+        space = "  o: {{choice: [a, b]}}\n  m: {{uniform: [0, 1], when: {{o: {when}}}}}\n  n: {{integer: [1, 9]}}\n  w: {{derived: {formula}}}\n  constraints: [{rules}]\n"
+        now = dict(when="a", formula="2 * n", rules='"n <= 8"')
+        self.spaced(space.format(**now))
+        self.run_command("run", "sweep.yaml", "--quiet", "--samples", "12")
+        _, err = self.resume("--samples", "12")
+        self.assertEqual(err, "")
+        fitting = {"when": 0, "formula": 0, "rules": sum(trial["params"]["n"] <= 3 for trial in self.results())}
+        told = {"when": "hypertune: the search space: m was {uniform: [0, 1], when: {o: a}} and is {uniform: [0, 1], when: {o: b}} now\n",
+                "formula": 'hypertune: the search space: w was {derived: "2 * n"} and is {derived: "2 * n + 1"} now\n',
+                "rules": 'hypertune: the search space: the constraint "n <= 8" is gone\nhypertune: the search space: the constraint "n <= 3" is new\n'}
+        why = {"when": "its condition does not hold", "formula": "but it is derived, and", "rules": "violates the constraint 'n <= 3'"}
+        self.assertLess(fitting["rules"], 12)
+        shutil.copytree(self.folder / "runs/digits", self.folder / "before")
+        for part, change in (("when", "b"), ("formula", "2 * n + 1"), ("rules", '"n <= 3"')):
+            shutil.rmtree(self.folder / "runs/digits")
+            shutil.copytree(self.folder / "before", self.folder / "runs/digits")
+            self.spaced(space.format(**{**now, part: change}))
+            _, err = self.resume("--samples", "12")
+            self.assertTrue(err.startswith(told[part]), err)
+            if part == "when":  # those of o = b lack m, those of o = a have it
+                self.assertIn("12 of 12 trials do not fit it and teach nothing (", err)
+            else:
+                self.assertIn(f"{12 - fitting[part]} of 12 trials do not fit it and teach nothing (", err)
+                self.assertIn(why[part], err)
+            self.assertEqual(self.resume("--samples", "12")[1].count("the search space:"), 0)  # said when it changes
+            self.write(self.text[self.text.index("name:"):self.text.index("space:")].replace("runs/digits", "runs/new") +
+                       "space:\n" + space.format(**{**now, part: change}) +
+                       "metric: accuracy\nmode: max\nsamples: 1\nsearch: {type: random, warm_start: [before]}\noutput: runs/new\n", "warm.yaml")
+            shutil.rmtree(self.folder / "runs/new", ignore_errors=True)
+            _, err = self.run_command("run", "warm.yaml", "--plain", code=2 if fitting[part] == 0 else 0)
+            self.assertIn(f"{12 - fitting[part]} do not fit this space: " if fitting[part] else "none of its 12 trials fits this space", err)
+
+    def test_an_unfinished_trial_of_a_changed_space_ends(self):
+        self.spaced("  n: {grid: [1, 2]}\n", "import os, time\nwhile True:\n    print('{\"accuracy\": 1}', flush=True)\n    if os.path.exists('enough'): break\n    time.sleep(0.05)\n")
+        process = self.start("run", "sweep.yaml", "--quiet")
+        self.addCleanup(process.kill)
+        wait_until(lambda: all((self.folder / f"runs/digits/trials/{n}/log").exists() for n in (0, 1)), "two trials")
+        process.kill()
+        process.communicate()
+        self.assertEqual(len(self.results()), 2)
+        self.spaced("  n: {grid: [1, 2]}\n  constraints: [n < 2]\n", (self.folder / "train.py").read_text())
+        self.write("", "enough")
+        _, err = self.resume()
+        self.assertIn("1 of 2 trials do not fit it and teach nothing (the configuration n=2 violates the constraint 'n < 2')", err)
+        self.assertEqual([(trial["state"], trial["cause"]) for trial in self.results()[:2]],
+                         [("completed", None), ("stopped", "the search space has changed")])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -408,3 +408,75 @@ TEST_CASE("resume: what concerns only what is to come works") {
   SECTION("progress_csv") { o.progress_csv = true; }
   check();
 }
+
+// Functions cannot be compared: what the trials have is judged by the present ones.
+TEST_CASE("resume: trials that a constraint or a formula of the program no longer allows do not fit the space") {
+  const TemporaryDirectory directory;
+  const auto make = [](double most, double factor) {
+    return ht::space(ht::dim("x", ht::uniform(0.0, 1.0)),
+                     ht::dim("y", ht::derived([factor](const ht::Params& p) { return factor * p.get<double>("x"); })))
+        .constraint("x is small", [most](const ht::Params& p) { return p.get<double>("x") <= most; });
+  };
+  const auto train = [](ht::Params params, ht::Context&) -> double { return params.get<double>("x"); };
+  ht::Options o = options(directory);
+  o.metric = ht::Setting<std::string>::unset("value");
+  o.schedule = ht::Fifo{};
+  o.checkpoint = {};
+  const auto before = ht::tune(make(1, 2), train, o);
+  REQUIRE(before.size() == 6);
+  const auto fitting = [&](double most) {
+    std::int64_t n = 0;
+    for (const auto& trial : before.trials()) n += x_of(trial) <= most ? 1 : 0;
+    return n;
+  };
+  REQUIRE((fitting(0.5) > 0 && fitting(0.5) < 6));
+  o.resume = true;
+  o.samples = 7;
+  SECTION("as they were: nothing is said") {
+    CHECK(said([&] { CHECK(ht::tune(make(1, 2), train, o).size() == 7); }).empty());
+  }
+  SECTION("a constraint of the same name") {
+    const auto text = said([&] { ht::tune(make(0.5, 2), train, o); });
+    CHECK_THAT(text, ContainsSubstring(std::to_string(6 - fitting(0.5)) + " of 6 trials do not fit it") &&
+                         ContainsSubstring("violates the constraint 'x is small'"));
+  }
+  SECTION("a formula") {
+    CHECK_THAT(said([&] { ht::tune(make(1, 3), train, o); }), ContainsSubstring("6 of 6 trials do not fit it") &&
+                                                                  ContainsSubstring("parameter 'y' = ") &&
+                                                                  ContainsSubstring("it is derived"));
+  }
+  SECTION("a warm start") {
+    o.resume = false;
+    o.output = directory.path() / "warm";
+    o.search = ht::warm_start(ht::Random{}, {directory.path() / "run"});
+    CHECK_THROWS_WITH(ht::tune(make(1, 3), train, o), ContainsSubstring("none of its 6 trials fits this space"));
+    CHECK_NOTHROW(ht::tune(make(0.5, 2), train, o));
+  }
+}
+
+TEST_CASE("configurations that are given meet the constraints and formulas") {
+  const TemporaryDirectory directory;
+  const auto space = ht::space(ht::dim("x", ht::uniform(0.0, 1.0)),
+                               ht::dim("y", ht::derived([](const ht::Params& p) { return 2 * p.get<double>("x"); })))
+                         .constraint("x is small", [](const ht::Params& p) { return p.get<double>("x") <= 0.5; });
+  const auto train = [](ht::Params params, ht::Context&) -> double { return params.get<double>("y"); };
+  auto o = options(directory);
+  o.metric = ht::Setting<std::string>::unset("value");
+  o.schedule = ht::Fifo{};
+  o.checkpoint = {};
+  SECTION("to try first") {
+    o.start_with = {at(0.75)};
+    CHECK_THROWS_WITH(ht::tune(space, train, o), ContainsSubstring("'x is small'"));
+    o.start_with = {{{"x", 0.25}, {"y", 0.75}}};
+    CHECK_THROWS_WITH(ht::tune(space, train, o), ContainsSubstring("'y' = 0.75") && ContainsSubstring("0.5 here"));
+    o.start_with = {at(0.25)};
+    CHECK(ht::tune(space, train, o).trial(0).params == ht::Params{{"x", 0.25}, {"y", 0.5}});
+  }
+  SECTION("known") {
+    o.known = {{.params = at(0.75), .metrics = {{"value", 1.0}}}};
+    CHECK_THROWS_WITH(ht::tune(space, train, o), ContainsSubstring("'x is small'"));
+    o.output = directory.path() / "other";
+    o.known = {{.params = {{"x", std::int64_t{0}}}, .metrics = {{"value", 1.0}}}};
+    CHECK(ht::tune(space, train, o).trial(0).params == ht::Params{{"x", 0.0}, {"y", 0.0}});
+  }
+}

@@ -159,7 +159,7 @@ struct StartWith {
 };
 
 /// Suggests these configurations first, in this order, then those of `searcher`, which learns from all results. Error
-/// of kind `space` if a value is outside of its domain. The same as Options::start_with, for a searcher that is used
+/// of kind `space` if a value is outside of its domain, or a constraint is violated. The same as Options::start_with, for a searcher that is used
 /// alone or inside another adaptor.
 inline StartWith start_with(AnySearcher searcher, std::vector<Params> configurations) {
   return {std::move(searcher), std::move(configurations)};

@@ -53,7 +53,7 @@ struct Replay {
   // --- the scheduler
   void prepare(const SearchSpace& space, std::uint64_t) {
     points_.clear();
-    for (const auto& entry : schedule) points_.push_back(space.point(entry.params));
+    for (const auto& entry : schedule) points_.push_back(space.configuration(entry.params));
   }
   void on_create(TrialId trial) { trials_.push_back({trial, {}}); }
   Decision on_report(const Progress& progress);

@@ -41,8 +41,8 @@ struct WarmStart {
 
 /// `inner`, which first learns the results of the experiments in these folders as if it had run them. Their trials do
 /// not become part of this experiment and its results. The number and meaning of the objectives must be the same; each
-/// trial counts with its last report. Trials that do not fit the space (a parameter is out of bounds, or missing) are
-/// left out. It is an Error if no trial of any folder fits, or if a folder holds no experiment. A parameter that the
+/// trial counts with its last report. Trials that do not fit the space (a parameter is out of bounds or missing, a
+/// condition, constraint or formula says otherwise) are left out. It is an Error if no trial of any folder fits, or if a folder holds no experiment. A parameter that the
 /// space lacks is ignored if it had the same value in all trials of a folder. The folders are read again at each start
 /// of this experiment: keep them.
 inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {

@@ -68,7 +68,10 @@ class SearchSpace {
 
   Params params(const Point& point) const;  ///< active parameters by name
   /// The point of `params`; Error of kind `space` that names the dimension if a value is outside its domain or missing.
+  /// A derived parameter that follows from the others may be left out; an Error if it is given and contradicts them.
   Point point(const Params& params) const;
+  /// The same; an Error of kind `space` also if the configuration violates a constraint, which it names.
+  Point configuration(const Params& params) const;
   /// The text of one coordinate for users ("adam", "0.001").
   std::string text(std::size_t dimension, double coordinate) const;
 
@@ -76,7 +79,8 @@ class SearchSpace {
   std::string describe() const;
 
   /// Why `point` is not a valid point of this space, if it is not: its size, a coordinate out of bounds or off the
-  /// lattice, a NaN that is missing or unexpected. Constraints are checked by feasible().
+  /// lattice, a NaN that is missing or unexpected, a derived parameter that contradicts the others. Constraints are
+  /// checked by feasible().
   std::optional<std::string> invalid(const Point& point) const;
 
   using Model = detail::SpaceModel;  // built by space/space.hpp
@@ -86,6 +90,9 @@ class SearchSpace {
  private:
   template <class Quantile>
   Point draw(Rng& rng, const Quantile& quantile) const;
+  /// The coordinate of a derived dimension that follows from those before it in `point`, in which it and all later
+  /// ones are NaN.
+  double computed(std::size_t dimension, const Point& point) const;
 
   std::shared_ptr<const Model> model_;
 };

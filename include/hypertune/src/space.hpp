@@ -7,6 +7,7 @@
 #include <hypertune/space/detail/impl/lattice.hpp>
 #include <hypertune/space/detail/impl/model.hpp>
 #include <hypertune/space/detail/impl/normal.hpp>
+#include <hypertune/space/detail/impl/space_changes.hpp>
 #include <hypertune/space/detail/impl/user_prior.hpp>
 #include <hypertune/space/detail/search_space.hpp>
 #include <hypertune/space/impl/choices.hpp>

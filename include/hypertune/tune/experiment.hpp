@@ -12,6 +12,7 @@
 #include <hypertune/record/results.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/show/terminal_display.hpp>
+#include <hypertune/space/detail/space_changes.hpp>
 #include <hypertune/tune/best_folder.hpp>
 #include <hypertune/tune/controller.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
@@ -285,7 +286,7 @@ class Experiment {
     rules.startup = facts_.startup;
     rules.loss_patience = facts_.survivors ? 0 : loss_patience;
     rules.tell_changes = !facts_.survivors;
-    for (const auto& params : options.start_with) rules.start_with.push_back(space_.point(params));
+    for (const auto& params : options.start_with) rules.start_with.push_back(space_.configuration(params));
     auto hosts = facts_.hosts;
     if (rules.ordered)
       for (std::size_t host = 0; host < hosts.size(); ++host)
@@ -388,9 +389,10 @@ class Experiment {
     };
     say_other("search", last.searcher, state.searcher());
     say_other("schedule", last.scheduler, options.schedule.name());
+    for (const auto& change : detail::space_changes(last.space, space_.describe())) note("the search space: " + change);
     if (const auto foreign = state.foreign(); foreign > 0)
-      note(detail::format("the search space has changed: {} of {} trials do not fit it and teach nothing", foreign,
-                          trials.size()));
+      note(detail::format("the search space has changed: {} of {} trials do not fit it and teach nothing ({})", foreign,
+                          trials.size(), state.why_foreign()));
     const std::int64_t samples = controller_->rules().samples, made = trials.size() - state.known();
     if (samples > 0 && samples < last.samples && samples < made)
       note(detail::format("there are {} trials, more than the {} samples asked for now: no more are made", made,

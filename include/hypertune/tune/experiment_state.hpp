@@ -79,7 +79,9 @@ class ExperimentState {
   Seconds now() const { return now_; }
   std::int64_t known() const { return known_; }
   std::int64_t total_steps() const { return total_steps_; }
+  /// The number of trials that do not fit the space, and why the first of them does not.
   std::int64_t foreign() const { return foreign_; }
+  const std::string& why_foreign() const { return why_foreign_; }
   /// Why the experiment is to end, once a stop condition says so.
   const std::optional<std::string>& ending() const { return ending_; }
   /// Whether reports can end or pause a trial.
@@ -235,10 +237,8 @@ class ExperimentState {
   }
   void on(const record::ExperimentEnded&) { ended_in_order_ = true; }
 
-  bool fits(const Point& point, const Params& params) const {
-    return point.size() == space_.size() && !params.empty() ? space_.params(point) == params
-                                                            : point.size() == space_.size();
-  }
+  /// The present space's point of a recorded configuration; nullopt if it has none, with the reason in why_foreign_.
+  std::optional<Point> present_point(const Point& point, const Params& params);
 
   ExperimentProgressView view() const;
   void judge(const record::TrialReported& r);
@@ -278,6 +278,7 @@ class ExperimentState {
   detail::ResultRank best_rank_;
   int best_steps_ = 0;
   std::int64_t known_ = 0, total_steps_ = 0, foreign_ = 0;
+  std::string why_foreign_;
   Seconds now_ = 0, last_event_ = 0, session_start_ = 0, earlier_sessions_ = 0;
   int sessions_ = 0;
   bool ended_in_order_ = false;

@@ -107,11 +107,7 @@ HYPERTUNE_INLINE void Limit::observe(const Observation& o) {
 
 HYPERTUNE_INLINE void StartWith::prepare(const SearchSpace& space, const SearchContext& goal) {
   waiting_.clear();
-  for (const Params& params : first) {
-    waiting_.push_back(space.point(params));
-    if (const auto constraint = space.violated(waiting_.back()))
-      fail(Errc::space, "start_with: the configuration {} violates the constraint '{}'", params, *constraint);
-  }
+  for (const Params& params : first) waiting_.push_back(space.configuration(params));
   inner.prepare(space, goal);
 }
 

@@ -72,7 +72,7 @@ HYPERTUNE_INLINE WarmStart::Told WarmStart::tell(const Results& results, const S
       Params params;
       for (const auto& [name, value] : trial.params)
         if (!constants.contains(name)) params.add(name, value);
-      point = space.point(params);
+      point = space.configuration(params);
     } catch (const Error& e) {
       mismatch = e.what();
       continue;

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,12 @@
 #include <vector>
 
 namespace hypertune::inline v0 {
+namespace detail {
+
+/// Whether two results of the same computation may be taken for equal.
+inline bool near(double a, double b) { return std::fabs(a - b) <= 1e-9 * std::max(std::fabs(a), std::fabs(b)); }
+
+}  // namespace detail
 
 HYPERTUNE_INLINE std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
 HYPERTUNE_INLINE const std::string& SearchSpace::name(std::size_t dimension) const {
@@ -154,12 +161,21 @@ HYPERTUNE_INLINE void SearchSpace::set_grid(Point& point, std::uint64_t index) c
 
 HYPERTUNE_INLINE Params SearchSpace::params(const Point& point) const { return model_->params(point); }
 
+HYPERTUNE_INLINE double SearchSpace::computed(std::size_t dimension, const Point& point) const {
+  static thread_local Rng unused(0);  // a formula draws nothing
+  try {
+    return model_->draw(dimension, 0, point, unused);
+  } catch (const Error&) { throw; } catch (const std::exception& e) {
+    fail(Errc::space, "parameter '{}': its callable has thrown an exception: {}", name(dimension), e.what());
+  }
+}
+
 HYPERTUNE_INLINE Point SearchSpace::point(const Params& params) const {
   for (const auto& [name, value] : params)
     if (!model_->find(name))
       fail(Errc::space, "there is no parameter '{}' in this space{}", name,
            detail::suggestion(name, detail::names_of(model_->dimensions)));
-  Point point(size());
+  Point point(size(), inactive);
   for (std::size_t d = 0; d < point.size(); ++d) {
     const auto& dimension = model_->dimensions[d];
     const Value* value = params.find(dimension.name);
@@ -167,7 +183,12 @@ HYPERTUNE_INLINE Point SearchSpace::point(const Params& params) const {
       if (value != nullptr)
         fail(Errc::space, "parameter '{}' = {} is given, but its condition does not hold: leave it out", dimension.name,
              to_string(*value));
-      point[d] = inactive;
+    } else if (dimension.formula) {
+      const double follows = computed(d, point);
+      if (value != nullptr && !detail::near(model_->coordinate(d, *value), follows))
+        fail(Errc::space, "parameter '{}' = {} is given, but it is derived, and {} here: leave it out", dimension.name,
+             to_string(*value), text(d, follows));
+      point[d] = follows;
     } else if (value != nullptr) {
       point[d] = model_->coordinate(d, *value);
     } else if (dimension.info.kind == DomainKind::constant) {
@@ -176,6 +197,13 @@ HYPERTUNE_INLINE Point SearchSpace::point(const Params& params) const {
       fail(Errc::space, "parameter '{}' has no value: give it one", dimension.name);
     }
   }
+  return point;
+}
+
+HYPERTUNE_INLINE Point SearchSpace::configuration(const Params& params) const {
+  Point point = this->point(params);
+  if (const auto constraint = violated(point))
+    fail(Errc::space, "the configuration {} violates the constraint '{}'", params, *constraint);
   return point;
 }
 
@@ -210,6 +238,17 @@ HYPERTUNE_INLINE std::optional<std::string> SearchSpace::invalid(const Point& po
         std::fabs(snapped - point[d]) > 1e-9 * std::max(std::fabs(snapped), dimension.info.quantum))
       return detail::format("parameter '{}' cannot have the coordinate {}; the nearest that it can have is {}",
                             dimension.name, point[d], snapped);
+  }
+  if (std::none_of(model_->dimensions.begin(), model_->dimensions.end(), [](const auto& d) { return d.formula; }))
+    return std::nullopt;
+  Point earlier(size(), inactive);
+  for (std::size_t d = 0; d < point.size(); ++d) {
+    const auto& dimension = model_->dimensions[d];
+    if (dimension.formula && is_active(point[d]))
+      if (const double follows = computed(d, earlier); !detail::near(point[d], follows))
+        return detail::format("parameter '{}' is {}, but it is derived, and {} here", dimension.name, text(d, point[d]),
+                              text(d, follows));
+    earlier[d] = point[d];
   }
   return std::nullopt;
 }

@@ -150,9 +150,7 @@ HYPERTUNE_INLINE std::string Controller::continue_all() {
 
 HYPERTUNE_INLINE std::string Controller::add(const Params& params, Seconds now, Outcome& out) {
   judge_.set_now(now);
-  Point point = judge_.state().space().point(params);
-  if (const auto violated = judge_.state().space().violated(point))
-    fail(Errc::space, "the configuration violates the constraint '{}'", *violated);
+  Point point = judge_.state().space().configuration(params);
   const TrialId trial = trials().size();
   Params all = judge_.state().space().params(point);
   std::string text = fmt::to_string(all);

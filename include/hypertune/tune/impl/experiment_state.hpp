@@ -69,18 +69,23 @@ HYPERTUNE_INLINE const MetricBound* ExperimentState::bound_without_value(TrialId
   return nullptr;
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCreated& r) {
-  bool foreign = false;
-  Point point = r.point;
-  if (!fits(point, r.params)) {
-    try {
-      point = space_.point(r.params);
-    } catch (const Error&) {
-      foreign = true;
-      point.assign(space_.size(), inactive);
-    }
+// The recorded coordinates may mean something else in a changed space. Conditions, formulas and constraints may have
+// changed though all values are the same.
+HYPERTUNE_INLINE std::optional<Point> ExperimentState::present_point(const Point& point, const Params& params) {
+  try {
+    const bool same = point.size() == space_.size() && (params.empty() || space_.params(point) == params);
+    if (same && !space_.invalid(point) && space_.feasible(point)) return point;
+    return space_.configuration(params);
+  } catch (const Error& error) {
+    if (why_foreign_.empty()) why_foreign_ = error.what();
+    return std::nullopt;
   }
-  const TrialId trial = trials_.add(std::move(point));
+}
+
+HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCreated& r) {
+  auto point = present_point(r.point, r.params);
+  const bool foreign = !point;
+  const TrialId trial = trials_.add(point ? std::move(*point) : Point(space_.size(), inactive));
   trials_[trial].foreign = foreign;
   foreign_ += foreign;
   known_ += r.known;
@@ -231,15 +236,11 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialExploited& r) {
   Takeover takeover{.base = r.checkpoint};
   for (const auto& checkpoint : checkpoints(r.trial)) takeover.before.insert(checkpoint.name);
   takeovers_.insert_or_assign(r.trial, std::move(takeover));
-  if (fits(r.point, r.params)) {
-    entry.point = r.point;
+  if (auto point = present_point(r.point, r.params)) {
+    entry.point = std::move(*point);
   } else {
-    try {
-      entry.point = space_.point(r.params);
-    } catch (const Error&) {
-      foreign_ += !entry.foreign;
-      entry.foreign = true;
-    }
+    foreign_ += !entry.foreign;
+    entry.foreign = true;
   }
   entry.steps = r.checkpoint.steps;
   entry.owed = Decision::proceed;

@@ -6,7 +6,12 @@
 #include <hypertune/search/grid.hpp>
 #include <hypertune/tune/judge.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <iterator>
+#include <unordered_map>
+#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -101,12 +106,11 @@ HYPERTUNE_INLINE void Judge::remember(const record::Any& what) {
                                    [&](const Point& point) { return detail::same_point(point, entry.point); });
     if (same != first_.end()) first_.erase(same);
   } else if (const auto* report = std::get_if<record::TrialReported>(&what)) {
-    if (recorded_known_.empty() || report->trial > recorded_known_.back().trial) return;
-    for (auto& known : recorded_known_)
-      if (known.trial == report->trial) {
-        known.metrics = report->metrics;
-        known.steps = report->step + 1;
-      }
+    const auto known = std::lower_bound(recorded_known_.begin(), recorded_known_.end(), report->trial,
+                                        [](const auto& each, TrialId trial) { return each.trial < trial; });
+    if (known == recorded_known_.end() || known->trial != report->trial) return;
+    known->metrics = report->metrics;
+    known->steps = report->step + 1;
   }
 }
 
@@ -141,6 +145,11 @@ HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
 // Recorded results are recognised by their contents, not by their position: if the list has grown or was reordered,
 // only new results are added.
 HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outcome& out) {
+  const auto hash_of = [](const Point& point) {
+    std::size_t hash = 0;
+    for (const double x : point) hash = hash * 0x9e3779b97f4a7c15U + (is_active(x) ? std::hash<double>()(x) : 1);
+    return hash;
+  };
   const auto same_metrics = [](const Metrics& a, const Metrics& b) {
     return a.size() == b.size() && std::all_of(a.begin(), a.end(), [&](const auto& metric) {
              const double* value = find_metric(b, metric.first);
@@ -148,23 +157,31 @@ HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outco
                     (*value == metric.second || (*value != *value && metric.second != metric.second));
            });
   };
+  std::unordered_multimap<std::size_t, std::vector<RecordedKnown>::iterator> recorded_at;
+  for (auto before = recorded_known_.begin(); before != recorded_known_.end() && !known.empty(); ++before)
+    recorded_at.emplace(hash_of(trials()[before->trial].point), before);
   for (const auto& result : known) {
     if (result.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", result.steps);
     if (!losses_of(result.metrics, state_.objectives()))
       fail(Errc::usage, "a known result lacks the metric that is tuned ('{}')", state_.objectives().front().metric);
-    const Point point = state_.space().point(result.params);
-    const auto recorded = std::find_if(recorded_known_.begin(), recorded_known_.end(), [&](const auto& before) {
+    const Point point = state_.space().configuration(result.params);
+    const auto is_it = [&](const RecordedKnown& before) {
       const auto& entry = trials()[before.trial];
       return !before.listed && !entry.foreign && detail::same_point(entry.point, point) &&
              (before.steps == 0 || (before.steps == result.steps && same_metrics(before.metrics, result.metrics)));
-    });
+    };
+    auto recorded = recorded_known_.end();
+    for (auto [each, end] = recorded_at.equal_range(hash_of(point)); each != end; ++each)
+      if (each->second < recorded && is_it(*each->second)) recorded = each->second;
+    if (recorded == recorded_known_.end())  // not the very same point
+      recorded = std::find_if(recorded_known_.begin(), recorded_known_.end(), is_it);
     TrialId trial = trials().size();
     if (recorded != recorded_known_.end()) {
       recorded->listed = true;
       trial = recorded->trial;
       if (is_final(trials()[trial].state)) continue;  // otherwise a driver died while adding it
     } else {
-      commit(record::TrialCreated{trial, point, result.params, true}, out);
+      commit(record::TrialCreated{trial, point, state_.space().params(point), true}, out);
     }
     if (!trials()[trial].judged) commit(record::TrialReported{trial, 0, result.steps - 1, result.metrics}, out);
     end(trial, TrialState::completed, std::nullopt, out);
