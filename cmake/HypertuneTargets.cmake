@@ -238,7 +238,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Large files are not put into one batch, so that several cores have something to do.
-foreach(target_and_count compiled=6 remote=9 k8s=16 slurm=5 train=6 yaml_compiled=2 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
+foreach(target_and_count compiled=6 remote=9 k8s=16 slurm=5 train=6 yaml_compiled=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # if the target exists
 endforeach()

@@ -42,15 +42,7 @@ remote::HostSource hosts_of(const Sweep& sweep) {
 
 }  // namespace
 
-fs::path found_from(const Sweep& sweep, const fs::path& path) {
-  if (path.empty()) return path;
-  const std::string text = path.string();
-  if (text.starts_with("~/"))
-    if (const char* home = std::getenv("HOME")) return fs::path(home) / text.substr(2);
-  std::error_code ignored;
-  const auto beside = sweep.file.parent_path() / path;
-  return path.is_relative() && !fs::exists(path, ignored) && fs::exists(beside, ignored) ? beside : path;
-}
+fs::path found_from(const Sweep& sweep, const fs::path& path) { return hypertune::found_from(sweep.file, path); }
 
 std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> mounts, std::vector<fs::path>& programs) {
   std::error_code ignored;
@@ -142,7 +134,8 @@ std::shared_ptr<const Program> program_from_description(const std::string& descr
   Node root = load_yaml_text(text_of(object.if_contains("text")), text_of(object.if_contains("file")));
   if (const auto* set = object.if_contains("set"); set != nullptr && set->is_array())
     for (const auto& each : set->as_array()) root = with_override(root, text_of(&each));
-  root = with_override(root, "executor=local");  // how trials get here is the driver's business
+  // How trials get here, and which ones, is the driver's business: files that it reads for that are not on this host.
+  for (const char* own : {"executor=local", "start_with=[]", "known=[]"}) root = with_override(root, own);
   Sweep sweep = sweep_from_yaml(root, false);
   sweep.executor.workers = "processes";
   if (const auto* templates = object.if_contains("templates"); templates != nullptr && templates->is_object())

@@ -3,6 +3,7 @@
 
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/detail/sweep_parts.hpp>
+#include <hypertune/config/given_file.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/sweep_keys.hpp>
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -222,21 +224,40 @@ class SweepReader {
   void read_start() {
     const auto start = root_.find("start_with");
     if (!start) return;
-    for (const auto& item : start->items())
+    for (const auto& item : start->is_scalar() ? std::vector<Node>{*start} : start->items())
       part([&] {
+        if (item.is_scalar()) {
+          for (auto& row : given_file(item, false)) options_.start_with.push_back(std::move(row.params));
+          return;
+        }
         options_.start_with.push_back(params_from_yaml(item));
-        if (space_) checked(item, [&] { return space_->point(options_.start_with.back()); });
+        if (space_) checked(item, [&] { return space_->configuration(options_.start_with.back()); });
       });
+  }
+
+  std::vector<KnownResult> given_file(const Node& node, bool results) {
+    if (!space_) return {};  // its error is told
+    GivenFor wanted{.space = *space_, .objectives = {}, .further = {}, .results = results};
+    if (results) wanted.objectives = objectives_of(options_);
+    for (const auto& bound : options_.constraints) wanted.further.push_back(bound.metric);
+    try {
+      return read_given(found_from(root_.file(), node.as<std::string>()), wanted);
+    } catch (const Error& error) { node.fail("{}: {}", node.title(), error.what()); }
   }
 
   void read_known() {
     const auto known = root_.find("known");
     if (!known) return;
-    for (const auto& item : known->items()) {
+    for (const auto& item : known->is_scalar() ? std::vector<Node>{*known} : known->items()) {
+      if (item.is_scalar()) {
+        auto rows = given_file(item, true);
+        std::move(rows.begin(), rows.end(), std::back_inserter(options_.known));
+        continue;
+      }
       check_values(item, known_keys());
       KnownResult result;
       result.params = params_from_yaml(item["params"]);
-      if (space_) checked(item, [&] { return space_->point(result.params); });
+      if (space_) checked(item, [&] { return space_->configuration(result.params); });
       for (const auto& [metric, value] : item["metrics"].entries())
         result.metrics.emplace_back(metric, value.as<double>());
       for (const auto& objective : objectives_of(options_))

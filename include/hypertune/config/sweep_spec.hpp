@@ -12,14 +12,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+/// A path that a sweep's file names: relative to the current folder or, if there is no such file, to the sweep's own;
+/// `~/` is the home folder.
+inline std::filesystem::path found_from(const std::filesystem::path& sweep_file, const std::filesystem::path& path) {
+  if (path.empty()) return path;
+  const std::string text = path.string();
+  if (text.starts_with("~/"))
+    if (const char* home = std::getenv("HOME")) return std::filesystem::path(home) / text.substr(2);
+  std::error_code ignored;
+  const auto beside = sweep_file.parent_path() / path;
+  const bool is_beside =
+      path.is_relative() && !std::filesystem::exists(path, ignored) && std::filesystem::exists(beside, ignored);
+  return is_beside ? beside : path;
+}
 
 /// The action if a line of a trial's log matches (failures.log).
 struct LogRuleSpec {

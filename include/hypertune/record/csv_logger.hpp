@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/record/callback.hpp>
+#include <hypertune/record/csv_line.hpp>
 #include <hypertune/record/log_files.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/metric_name.hpp>
@@ -37,29 +38,6 @@ inline void append_csv_name(std::string& out, std::string_view field) {
     out += c;
   }
   out += '"';
-}
-
-/// The fields of the first line of `text` (RFC 4180) and the length of that line with its end. nullopt if the line is
-/// not complete.
-inline std::optional<std::pair<std::vector<std::string>, std::size_t>> csv_header(std::string_view text) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"')
-      fields.back() += text[i++];
-    else if (c == '"')
-      quoted = !quoted;
-    else if (quoted)
-      fields.back() += c;
-    else if (c == ',')
-      fields.emplace_back();
-    else if (c == '\n')
-      return std::pair(std::move(fields), i + 1);
-    else if (c != '\r')
-      fields.back() += c;
-  }
-  return std::nullopt;
 }
 
 /// The offset after the rows of `text`, from `begin` on, that are complete and of steps before `step`; the first other
@@ -159,7 +137,7 @@ class CsvLogger {
     if (trial.fresh) {
       detail::remove_trial_file(path);
     } else if (const std::string text = detail::read_whole(path); !text.empty()) {
-      if (const auto header = detail::csv_header(text)) {
+      if (const auto header = detail::csv_line(text)) {
         columns = columns_of(header->first, report.metrics, path);
         detail::append_to(path, {}, detail::csv_rows_end(text, header->second, report.step));
         if (text.substr(0, header->second) != this->header(columns)) rewrite(report.trial, columns.size(), columns);
@@ -223,7 +201,7 @@ class CsvLogger {
   void rewrite(TrialId id, std::size_t old_columns, const Columns& columns) {
     const auto path = logs_.file(id);
     const std::string text = detail::read_whole(path);
-    const auto old_header = detail::csv_header(text);
+    const auto old_header = detail::csv_line(text);
     if (!old_header) fail(Errc::io, "'{}' was changed by something else while it was being written", path.string());
     const std::string padding(columns.size() - old_columns, ',');
     std::string wide = header(columns);

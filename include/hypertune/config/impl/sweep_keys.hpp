@@ -162,6 +162,11 @@ HYPERTUNE_YAML_INLINE const Keys& known_keys() {
   return keys;
 }
 
+/// A file, or a list of files and of values that are written out.
+inline Shape given_shape(Shape item) {
+  return shape::either({shape::text(), shape::list(shape::either({shape::text(), std::move(item)}))});
+}
+
 /// An algorithm: its name alone, or a map with `type` and the options of that algorithm.
 inline Shape algorithm_shape(const std::vector<AlgorithmInfo>& known, std::string_view common, bool search) {
   std::vector<std::string> names;
@@ -251,10 +256,10 @@ HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
           "decisions are made in the order of steps and trials: the same every time, a little slower", "false"),
       key("ordered_patience", shape::duration(),
           "… and how long trials of a lost host wait for it if there is no room elsewhere", "600s"),
-      key("start_with", shape::list(shape::entries(shape::scalar())),
-          "configurations to try first: `[{lr: 0.1, power: 2}]`. They count as samples; if there are more of them "
-          "than `samples`, their number counts"),
-      key("known", shape::list(shape::map(known_keys())), "configurations whose results are known"),
+      key("start_with", given_shape(shape::entries(shape::scalar())),
+          "configurations to try first: `[{lr: 0.1, power: 2}]`, or files of them. They count as samples; if there are "
+          "more of them than `samples`, their number counts"),
+      key("known", given_shape(shape::map(known_keys())), "configurations whose results are known, or files of them"),
       key("output", shape::text(),
           "the experiment's folder. By default, where there is one already, `runs/<name>-2`, …")};
   if (!study) {
