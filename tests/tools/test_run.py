@@ -79,7 +79,7 @@ class Run(Case):
         self.write('import json, time\nfor i in range(3): print(json.dumps({"step": i, "time": i / 2, "accuracy": i}), flush=True)\n', "train.py")
         self.run_command("run", self.write(SWEEP.replace("schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}\n", "")), "--set", "samples=1")
         self.assertEqual(self.results(history=True)[0]["history"],
-                         [{"step": i, "metrics_time": i / 2, "accuracy": i} for i in range(3)])
+                         [{"step": i, "time": i / 2, "accuracy": i} for i in range(3)])
         for place in ("metric: step", "metric: accuracy\nconstraints: {step: {at_most: 3}}"):
             _, err = self.run_command("run", self.write(SWEEP.replace("metric: accuracy", place), "bad.yaml"), code=2)
             self.assertRegex(err, r"bad.yaml:\d+: no metric can be called 'step'.*epoch")
