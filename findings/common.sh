@@ -11,10 +11,10 @@ debian() {
   (cd "$tmp/debs" && apt-get -q=2 -o APT::Sandbox::User=root download "$@" >/dev/null && for deb in *.deb; do dpkg -x "$deb" "$tmp/root"; done)
 }
 
-# python PACKAGE==VERSION...: a virtual environment in $tmp/venv with these packages.
+# python NAME PACKAGE==VERSION...: a virtual environment in $tmp/NAME with these packages.
 python() {
-  python3 -m venv "$tmp/venv"
-  "$tmp/venv/bin/pip" -q --disable-pip-version-check install "$@"
+  python3 -m venv "$tmp/$1"
+  "$tmp/$1/bin/pip" -q --disable-pip-version-check install "${@:2}"
 }
 
 # expect WHAT EXPECTED SEEN: ends the script with 1 if what was seen is not what was written down.

@@ -8,7 +8,7 @@
 #
 # Seen on 2026-11-27: 3,000 samples, as below.
 source "$(dirname "$0")/common.sh"
-python nevergrad==1.0.12
+python venv nevergrad==1.0.12
 
 cat >"$tmp/sample.py" <<'P'
 import collections

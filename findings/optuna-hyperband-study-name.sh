@@ -9,7 +9,7 @@
 #
 # Seen on 2026-11-27: the same last steps for one name twice, other ones for another name and between two runs without one.
 source "$(dirname "$0")/common.sh"
-python optuna==5.0.0
+python venv optuna==5.0.0
 
 cat >"$tmp/study.py" <<'P'
 import optuna
