@@ -186,6 +186,7 @@ class ResumeChanged(Case):
         process = self.start("run", "sweep.yaml", "--quiet")
         self.addCleanup(process.kill)
         wait_until(lambda: all((self.folder / f"runs/digits/trials/{n}/log").exists() for n in (0, 1)), "two trials")
+        wait_until(lambda: len(self.results()) == 2, "their records")
         process.kill()
         process.communicate()
         self.assertEqual(len(self.results()), 2)
