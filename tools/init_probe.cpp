@@ -313,7 +313,7 @@ ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout
   const local::OutputLines::Take take_out = take(out_said, true), take_err = take(err_said, false);
   local::OutputLines out_lines, err_lines;
   const double begin = detail::steady_seconds();
-  std::optional<double> first;
+  std::optional<double> first, until;
   run.status = run_and_read(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
     const double now = detail::steady_seconds();
     if (!out.empty() && !first) first = now;
@@ -323,7 +323,9 @@ ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout
       out_lines.end(take_out);
       err_lines.end(take_err);
     }
-    return reports < enough;
+    // It may be about to end, and its exit code says whether it succeeds.
+    if (reports >= enough && !until) until = now + 1 + (now - begin) / 4;
+    return !until || now < *until;
   });
   run.took = detail::steady_seconds() - begin;
   run.reported = reports >= enough;

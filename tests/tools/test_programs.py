@@ -24,14 +24,14 @@ class Programs(Case):
     def test_a_program_that_has_ended_is_not_stopped(self):
         self.write(BUFFERED, "train.py")
         for i, more in enumerate(("ordered: true\n", "ordered: true\n" + THREADS,
-                                  "ordered: true\nstop: {steps: 3}\n")):
+                                  "ordered: true\nstop: {steps: 3}\n")):   # where the user says that a trial ends
             for schedule in (ASHA, ASHA.replace("}", ", promotion: true}"), "{type: hyperband, max_steps: 9}",
                              "{type: successive_halving, max_steps: 9}", "{type: median}", PBT)[:6 if i == 0 else 2]:
                 with self.subTest(schedule=schedule, more=more):
                     shutil.rmtree(self.folder / "runs", ignore_errors=True)
                     self.run_command("run", self.write(SWEEP12.replace(ASHA, schedule) + more))
-                    steps = 8 if schedule == PBT else 9  # its max_steps
-                    self.assertEqual(self.states(), [("completed", steps)] * 12)
+                    state, steps = ("stopped", 3) if "stop:" in more else ("completed", 8 if schedule == PBT else 9)  # its max_steps
+                    self.assertEqual(self.states(), [(state, steps)] * 12)
                     for r in self.results():
                         self.assertEqual(r["best"]["step"], steps - 1)
 

@@ -89,7 +89,7 @@ struct TrialReported {
   Attempt attempt;
   int step;  ///< from 0
   Metrics metrics;
-  bool over = false;  ///< of a program that has ended: no scheduler and no condition stops the trial here
+  bool over = false;  ///< of a program that has ended: no scheduler stops the trial here
 };
 /// A number of workers was requested for a trial, from its next report on, as far as there is room. A request by the
 /// user takes precedence over one by the trial itself. Each holds until it is replaced.

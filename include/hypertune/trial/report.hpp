@@ -31,7 +31,7 @@ struct Report {
   std::optional<int> step;
   Attributes attributes;  ///< of the trial, from now on
   /// Set by a runner of programs: the program has ended, so that nothing is saved by giving the trial up here. It goes on
-  /// to its last report, or to the scheduler's limit of steps.
+  /// to its last report, the scheduler's limit of steps, or a stop condition.
   bool over = false;
   /// Set by a runner of programs: what it has seen of the program that the user should know; said once.
   std::string remark = {};

@@ -23,7 +23,7 @@ HYPERTUNE_YAML_INLINE const Keys& trial_file_keys() {
       key("from", shape::text(), "the template: a file of this machine. Hosts get its text with the sweep"),
       key("text", shape::text(), "the template itself"),
       key("placeholders", shape::text(), "how a placeholder is written, for one called `name`: `<<name>>`, `${name}`",
-          "@name@")};
+          "\"@name@\"")};
   return keys;
 }
 

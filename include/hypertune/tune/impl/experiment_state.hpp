@@ -189,8 +189,8 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialReported& r) {
                                          .elapsed = entry.elapsed,
                                          .now = elapsed(),
                                          .over = r.over});
-    // To give it up would save nothing. A limit of steps holds, so that programs that buffer their output and those that
-    // do not are compared alike; and a trial that pauses to be given another state does so.
+    // To give it up would save nothing. A limit of steps and stop conditions hold, so that programs that buffer their
+    // output and those that do not are compared alike; and a trial that pauses to be given another state does so.
     if (r.over && (entry.owed == Decision::stop || (entry.owed == Decision::pause && !exploits_)))
       entry.owed = Decision::proceed;
     if (entry.owed == Decision::stop) reasons_[r.trial] = scheduler_reason(r.trial);
@@ -331,7 +331,7 @@ HYPERTUNE_INLINE void ExperimentState::judge(const record::TrialReported& r) {
   if (trial_stop_.empty() && experiment_stop_.empty()) return;
   auto& entry = trials_[r.trial];
   const TrialProgressView report{.trial = r.trial, .steps = r.step + 1, .metrics = r.metrics, .elapsed = entry.elapsed};
-  if (auto why = trial_stop_.check(report); why && entry.owed != Decision::complete && !r.over) {
+  if (auto why = trial_stop_.check(report); why && entry.owed != Decision::complete) {
     entry.owed = Decision::stop;
     entry.by_condition = true;
     reasons_[r.trial] = std::move(*why);
