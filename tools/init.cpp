@@ -11,6 +11,7 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
+#include <hypertune/detail/sleep_for.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/process/program_file.hpp>
@@ -215,6 +216,17 @@ void write_file(const InitArguments& arguments, const std::string& text) {
   }
 }
 
+// A time that no file which exists already can have: files have the time of a clock that advances every few milliseconds.
+timespec next_tick() {
+  timespec first{}, now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &first);
+  do {
+    detail::sleep_for({}, 0.001);
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  } while (now.tv_sec == first.tv_sec && now.tv_nsec == first.tv_nsec);
+  return now;
+}
+
 }  // namespace
 
 int init(const InitArguments& arguments) {
@@ -242,8 +254,7 @@ int init(const InitArguments& arguments) {
   MetricFinder finder;
   ProbedRun probed;
   if (arguments.probe) {
-    timespec begin{};
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &begin);
+    const timespec begin = next_tick();
     probed = probe_command(words, *timeout, finder);
     Pinned pinned;
     try_ends({words, probed, begin, *timeout}, guess, pinned, finder);
