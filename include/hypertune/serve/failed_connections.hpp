@@ -37,8 +37,8 @@ class FailedConnections {
       if (told_ && now - *told_ < std::chrono::minutes(1)) return;
       told_ = now;
       const auto count = std::exchange(count_, 0);
-      say(format("hypertune: {} to {} ended by an error here ({}); the others go on",
-                 count == 1 ? "a connection" : format("{} connections", count), which_, why));
+      say(detail::format("hypertune: {} to {} ended by an error here ({}); the others go on",
+                         count == 1 ? "a connection" : detail::format("{} connections", count), which_, why));
     } catch (...) {  // NOLINT(bugprone-empty-catch): not even memory for the message
     }
   }
