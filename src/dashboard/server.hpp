@@ -30,7 +30,7 @@ struct ServerLimits : HttpLimits {
       : HttpLimits{.first = std::chrono::seconds(10),
                    .idle = std::chrono::seconds(120),
                    .request = std::chrono::seconds(10),
-                   .head = 16 << 10,
+                   .head = 64 << 10,
                    .body = 0} {}
   int streams = 128;                        ///< connections with event streams, at a time
   std::chrono::milliseconds alive{15'000};  ///< between keep-alive comments on an event stream

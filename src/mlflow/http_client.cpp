@@ -63,7 +63,7 @@ struct HttpClient::Connection {
   asio::io_context context{1};
   beast::tcp_stream stream{context};
   // Bounded, because the parser's own limit holds for the head alone.
-  beast::flat_buffer buffer{std::size_t{48} << 10U};
+  beast::flat_buffer buffer{std::size_t{64} << 10U};
 #ifdef HYPERTUNE_MLFLOW_TLS
   std::optional<asio::ssl::context> trust;
   std::optional<beast::ssl_stream<beast::tcp_stream&>> tls;

@@ -174,27 +174,20 @@ TEST_CASE("what is not asked by a program of this machine, or its own page, is r
   CHECK(served.ask("nonsense\r\n\r\n").substr(9, 3) == "400");
 }
 
-TEST_CASE("a request with a part above 16 KiB is refused, and the server goes on") {
+TEST_CASE("a request with more than 64 KiB of headers is refused, and the server goes on") {
   support::TemporaryFolder folder;
   {
     auto journal = Journal::open(folder);
     begin(journal);
   }
   Served served({folder});
-  const std::string start = "GET /api/experiments HTTP/1.1\r\nConnection: close\r\n";
+  std::string many;
+  while (many.size() < std::size_t{64} << 10U) many += "X: " + std::string(1000, 'a') + "\r\n";
   for (const char* host : {"localhost", "evil.example"}) {
-    const auto head = start + "Host: " + host + "\r\n", chunked = head + "Transfer-Encoding: chunked\r\n\r\n";
-    for (const std::size_t size : {std::size_t{16'384}, std::size_t{20'000}, std::size_t{40'000}}) {
-      const std::string large(size, 'a');
-      for (const auto& request :
-           {head + "X: " + large + "\r\n\r\n", head + large + ": x\r\n\r\n",
-            "GET /" + large + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n", chunked + "0\r\nX: " + large + "\r\n\r\n",
-            chunked + "0\r\n" + large + ": x\r\n\r\n", chunked + "0;" + large + "\r\n\r\n"}) {
-        INFO(request.substr(0, 200) << "…, " << size << " bytes");
-        CHECK(served.ask(request).substr(0, 12) == "HTTP/1.1 431");
-        CHECK(served.get("/api/experiments").substr(9, 3) == "200");
-      }
-    }
+    const std::string head =
+        std::string("GET /api/experiments HTTP/1.1\r\nConnection: close\r\nHost: ") + host + "\r\n";
+    CHECK(served.ask(head + many + "\r\n").substr(0, 12) == "HTTP/1.1 431");
+    CHECK(served.get("/api/experiments").substr(9, 3) == "200");
   }
 }
 

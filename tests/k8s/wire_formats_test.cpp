@@ -75,18 +75,17 @@ TEST_CASE("answers have bounds, and what is no HTTP is an error") {
              }),
              ContainsSubstring("no HTTP"));
   const std::string head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n";
-  for (const std::size_t size : {std::size_t{49'200}, std::size_t{60'000}})
-    for (const auto& endless :
-         {"X: " + std::string(size, 'a'), std::string(size, 'a') + ": x", "3;" + std::string(size, 'a')})
-      for (const std::size_t step : {endless.size() + head.size(), std::size_t{10'000}}) {
-        const std::string text = head + (endless[0] == '3' ? "" : "0\r\n") + endless + "\r\n\r\n";
-        ResponseReader reader(0);
-        CHECK_THAT(problem([&] {
-                     for (std::size_t at = 0; at < text.size(); at += step) reader.feed(text.substr(at, step));
-                   }),
-                   ContainsSubstring("no HTTP"));
-        CHECK(reader.body() == "abc");
-      }
+  std::string trailer = "0\r\n";
+  while (trailer.size() < std::size_t{64} << 10U) trailer += "X: " + std::string(1000, 'a') + "\r\n";
+  for (const std::size_t step : {trailer.size() + head.size() + 2, std::size_t{10'000}}) {
+    const std::string text = head + trailer + "\r\n";
+    ResponseReader reader(0);
+    CHECK_THAT(problem([&] {
+                 for (std::size_t at = 0; at < text.size(); at += step) reader.feed(text.substr(at, step));
+               }),
+               ContainsSubstring("no HTTP"));
+    CHECK(reader.body() == "abc");
+  }
   ResponseReader long_body(0);
   long_body.feed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n30d40\r\n" + std::string(200'000, 'b') +
                  "\r\n0\r\nX: " + std::string(40'000, 'a') + "\r\n\r\n");

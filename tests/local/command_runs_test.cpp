@@ -283,6 +283,10 @@ echo "{{\"loss\": $i, \"size\": 1$i, \"checkpoint\": \"c$i\"}}"; done; echo '{{"
     const auto best = only(ReportRule::best, "; echo '{{\"loss\": NaN}}'", Mode::maximize);
     CHECK(best.report.metrics == Metrics{{"loss", 5}, {"size", 15}});
   }
+  SECTION("an infinite value is never the best one") {
+    const auto best = only(ReportRule::best, "; echo '{{\"loss\": -Infinity}}'");
+    CHECK(best.report.metrics == Metrics{{"loss", 2}, {"size", 12}});
+  }
   SECTION("a program that fails has none") {
     Bench bench(shell("echo '{{\"loss\": 1}}'; exit 1", for_loss({.report = ReportRule::last})));
     bench.launch(0, "");

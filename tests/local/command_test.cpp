@@ -194,6 +194,11 @@ TEST_CASE("a number is read whole, whatever part of it the expression has found"
     CHECK(value(pattern, "x=3m12s") == 192);
     CHECK(value(pattern, "x=1h2m3.5s)") == 3723.5);
     CHECK(value(pattern, "x=1:02:03") == 3723);
+    CHECK(value(pattern, "x=0.5s") == 0.5);
+    CHECK(value(pattern, "x=12.3ms, y") == 12.3);
+    CHECK(value(pattern, "x=45.6\xc2\xb5s") == 45.6);
+    CHECK(value(pattern, "x=9.9it/s") == 9.9);
+    CHECK(read(pattern, "x=9.9it/s").said == "it");
     CHECK_THAT(refusal(pattern, "x=0.91%"), ContainsSubstring("'0.91%' is no number: it is a percentage: name that by "
                                                               "'unit: percent'"));
     CHECK_THAT(refusal(pattern, "x=1,234"), ContainsSubstring("'1,234' may be 1234 or 1.234"));
@@ -226,6 +231,8 @@ TEST_CASE("a number is read whole, whatever part of it the expression has found"
     CHECK(std::isnan(value(pattern, "x=-1.#IND")));
     CHECK(std::isnan(value(pattern, "x=1.#QNAN")));
   }
+  for (const char* broken : {"x=1e", "x=1.5e-", "x=2s3", "x=2.5s/", "x=2.5_s"})
+    CHECK_THAT(refusal(word, broken), ContainsSubstring("is no number"));
   CHECK(value("x +([-0-9.,]+) +s", "x 1,234.5 s") == 1234.5);
   CHECK(value(digits + " ", "x=91.5 % of them") == 91.5);
   CHECK(value("x +([0-9.]+)", "x 3m 12s", "seconds") == 192);

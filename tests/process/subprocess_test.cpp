@@ -52,6 +52,17 @@ bool no_children() { return ::waitpid(-1, nullptr, WNOHANG) == -1 && errno == EC
 
 }  // namespace
 
+TEST_CASE("the status of a program that is signalled after its end is its own") {
+  for (const auto keeper : {Keeper::none, Keeper::group, Keeper::all}) {
+    Subprocess program(shell("exit 3"), {.keeper = keeper});
+    while (!program.ready(10).exited) {}
+    program.signal(SIGKILL);
+    siginfo_t info{};
+    REQUIRE(::waitid(P_PID, static_cast<id_t>(program.pid()), &info, WEXITED | WNOWAIT) == 0);  // the keeper's end, too
+    CHECK(exit_code(program.wait()) == 3);
+  }
+}
+
 TEST_CASE("a program is given its input, its environment and its streams, and says how it ends") {
   ::setenv("HYPERTUNE_TEST_KEPT", "kept", 1);
   ::setenv("HYPERTUNE_TEST_TAKEN", "taken", 1);

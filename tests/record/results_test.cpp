@@ -249,7 +249,7 @@ TEST_CASE("CSV quotes what it must and keeps to its header") {
       "metrics_accuracy,metrics_latency_ms,failures,cause,duration\n"
       "0,completed,4,1,0.875,1,0.25,sgd,0.9,nan,1,0,,2.500\n"
       "1,failed,1,0,0.99,1,0.125,adam,,0.99,1,1,CUDA error: out of memory,0.750\n"
-      "2,paused,2,,,7,1,\"a,\"\"b\"\"\nc\",,nan,7,0,,\n"));
+      "2,paused,2,,,7,1.0,\"a,\"\"b\"\"\nc\",,nan,7,0,,\n"));
 }
 
 TEST_CASE("a metric called time has this name in every table and file") {

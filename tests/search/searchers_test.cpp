@@ -65,7 +65,7 @@ TEST_CASE("grid tries everything once, without the inactive and the infeasible")
         std::vector<std::string>{"lr=0.0001", "lr=0.1"});
   CHECK(all(Grid{.resolution = 2},
             space(dim("o", choice<std::string>({"sgd", "adam"})), dim("m", uniform(0, 1)).when("o", "sgd"))) ==
-        std::vector<std::string>{"o=sgd m=0", "o=sgd m=1", "o=adam"});
+        std::vector<std::string>{"o=sgd m=0.0", "o=sgd m=1.0", "o=adam"});
   CHECK(all(Grid{}, space(dim("a", integer(1, 3)), dim("b", integer(1, 3))).constraint("a < b", [](const Params& p) {
           return p.get<int>("a") < p.get<int>("b");
         })) == std::vector<std::string>{"a=1 b=2", "a=1 b=3", "a=2 b=3"});

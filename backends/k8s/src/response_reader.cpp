@@ -49,7 +49,7 @@ struct StreamedBody {
 
 /// Most bytes that the parser sees before it takes some. It throws an exception for parts that are too large for it, and
 /// its own limit holds for the head alone.
-constexpr std::size_t largest_part = std::size_t{48} << 10U;
+constexpr std::size_t largest_part = std::size_t{64} << 10U;
 
 struct ResponseReader::State {
   http::response_parser<StreamedBody> parser;

@@ -279,8 +279,9 @@ class Subprocess {
     std::int32_t word = 0;
     ssize_t told = -1;
     if (kept_) {
+      // ECONNRESET, which is told once and before the status: the keeper has ended without reading all signals.
       do told = ::recv(exit_.get(), &word, sizeof word, 0);
-      while (told < 0 && errno == EINTR);
+      while (told < 0 && (errno == EINTR || errno == ECONNRESET));
     }
     exit_ = Descriptor();
     const int own = wait_for(pid_);

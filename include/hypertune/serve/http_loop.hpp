@@ -41,7 +41,7 @@ struct HttpLimits {
   std::chrono::milliseconds idle{10 * 60 * 1'000};  ///< between requests
   std::chrono::milliseconds request{30'000};        ///< from the first byte of a request to its last
   std::chrono::milliseconds answer{30'000};         ///< until a client has received its answer
-  std::uint32_t head = 8 << 10;                     ///< bytes of a request's address and headers; 48 KiB at most
+  std::uint32_t head = 8 << 10;                     ///< bytes of a request's address and headers; 64 KiB at most
   std::uint64_t body = 1 << 20;                     ///< bytes of a request's body; 0: it must have none
 };
 

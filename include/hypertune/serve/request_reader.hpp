@@ -24,7 +24,7 @@ using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>
 class RequestReader {
  public:
   using ErrorCode = boost::system::error_code;
-  static constexpr std::size_t largest_part = std::size_t{48} << 10U;
+  static constexpr std::size_t largest_part = std::size_t{64} << 10U;
 
   /// `head`: most bytes of a request's first line and headers, largest_part at most. The same limit holds for the
   /// headers after a chunked body, and for the line that begins a chunk. `body`: most bytes of a body.

@@ -163,6 +163,7 @@ class CommandRun final : public TrialRun {
   bool several_reports(std::span<const Line> lines) const;
   // Whether reports wait for the end of the program.
   bool holds();
+  bool waits_for_end(std::string_view piece, std::span<const Line> lines) const;
   void mark(Report& report);
 
   std::optional<Report> next_report();
@@ -274,6 +275,7 @@ class CommandRun final : public TrialRun {
   int steps_ = 0;
   OutputTiming timing_;
   std::optional<double> block_until_;  // reports wait until then: they have come together
+  bool goes_on_ = false;               // … and the program did not end by then
   bool in_blocks_ = false;             // in an ordered run: it prints in blocks
   std::size_t bytes_held_ = 0;
   double arrived_ = 0;          // when the line of the last report did

@@ -19,7 +19,9 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <system_error>
 
 namespace hypertune::inline v0::local::detail {
@@ -98,9 +100,12 @@ HYPERTUNE_INLINE void CommandRun::consider(Report report) {
   if (plan_.options.report == ReportRule::best && judged && kept_judges_ && !plan_.options.objectives.empty()) {
     const auto& name = plan_.options.objectives.front();
     const auto mode = plan_.options.modes.find(name);
-    const double now = *find_metric(report.metrics, name), before = *find_metric(kept_->metrics, name);
     const bool maximize = mode != plan_.options.modes.end() && mode->second == Mode::maximize;
-    better = before != before || (maximize ? now > before : now < before);
+    const auto loss = [&](const Metrics& metrics) {  // NaN and both infinities are the worst
+      const double value = *find_metric(metrics, name);
+      return !std::isfinite(value) ? std::numeric_limits<double>::infinity() : maximize ? -value : value;
+    };
+    better = loss(report.metrics) < loss(kept_->metrics);
   }
   auto checkpoint = std::exchange(adopted_, std::nullopt);
   if (better) {
@@ -150,8 +155,16 @@ HYPERTUNE_INLINE void CommandRun::look_for_block(std::string_view piece, std::sp
   const bool several = lines.size() > 1 && several_reports(lines);
   if (plan_.options.ordered)
     in_blocks_ = several || (piece.size() == block && piece.back() != '\n');
-  else if (several)
+  else if (several && waits_for_end(piece, lines))
     block_until_ = hypertune::detail::steady_seconds() + settling;
+}
+
+// A program that has gone on after such a wait does not keep its reports until its end: only a full block may be the
+// sign of that then. One that names checkpoints flushes, and what it has saved must not wait; nor must other ranks.
+HYPERTUNE_INLINE bool CommandRun::waits_for_end(std::string_view piece, std::span<const Line> lines) const {
+  if (of_several() || (goes_on_ && piece.size() < block)) return false;
+  return std::none_of(lines.begin(), lines.end(),
+                      [](const Line& line) { return line.text.find("\"checkpoint\"") != std::string::npos; });
 }
 
 HYPERTUNE_INLINE bool CommandRun::holds() {
@@ -161,7 +174,8 @@ HYPERTUNE_INLINE bool CommandRun::holds() {
   const double now = hypertune::detail::steady_seconds();
   if (block_until_) {
     if (now < *block_until_) return true;
-    if (lines_.empty()) block_until_.reset();  // it goes on, and what came together has been passed on
+    goes_on_ = true;
+    if (lines_.empty()) block_until_.reset();  // what came together has been passed on
     return false;
   }
   return !lines_.empty() && now < lines_.front().at + short_settling;
@@ -265,6 +279,7 @@ HYPERTUNE_INLINE void CommandRun::start() {
   kept_.reset();
   kept_judges_ = succeeded_ = in_blocks_ = false;
   block_until_.reset();
+  goes_on_ = false;
   bytes_held_ = 0;
   marked_ = 0;
   steps_ = context_->next_step();

@@ -487,7 +487,15 @@ HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, 
                                     text.substr(comma + 1));
     return std::nullopt;
   }
-  if (!reason.empty() || number->end < end) return refuse(reason);
+  if (!reason.empty()) return refuse(reason);
+  if (number->end < end) {  // the group may have found the letters behind the number, too
+    std::size_t word_end = number->end;
+    const std::string word = reader.word(number->end, word_end);
+    for (std::size_t next = 0; reader.at_char(word_end, '/') && !reader.word(word_end + 1, next).empty();)
+      word_end = next;
+    const bool exponent = word.size() == 1 && std::string_view("eEdD").find(word[0]) != std::string_view::npos;
+    if (unit != NumberUnit::none || word.empty() || exponent || word_end != end) return refuse("");
+  }
   if (unit_text != nullptr) *unit_text = std::move(behind);
   return number->value;
 }
