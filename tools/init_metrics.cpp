@@ -132,6 +132,9 @@ bool is_bit_rate(const FoundMetric& metric) {
 
 bool is_rate(const FoundMetric& metric) {
   if (is_bit_rate(metric)) return false;
+  // "505.2 samples/s loss 1.1": its name may begin with what stood before it.
+  if (const auto words = name_words(metric.name); !words.empty() && has_any({words.back()}, {"loss", "error", "err"}))
+    return false;
   static const std::regex per(R"(.*(?:/ ?s(?:ec|econd)?|per second|per sec|/min|it/s)\b.*)", std::regex::icase);
   return has_any(name_words(metric.printed), speeds) || std::regex_match(metric.printed, per) ||
          (metric.units.size() == 1 && std::regex_match(*metric.units.begin(), per));

@@ -313,7 +313,14 @@ TEST_CASE("the reports of several runs become one") {
   CHECK(loss_of({3, 100, 1}, RepeatRule::min) == 1);
   CHECK(loss_of({3, 100, 1}, RepeatRule::max) == 100);
   CHECK(loss_of({3, 100, 1}, RepeatRule::worst) == 100);
-  CHECK(std::isnan(loss_of({3, std::numeric_limits<double>::quiet_NaN(), 1}, RepeatRule::min)));
+  // NaN is the worst of them.
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(loss_of({3, nan, 1}, RepeatRule::min) == 1);
+  CHECK(loss_of({3, nan, 1}, RepeatRule::median) == 3);
+  for (const auto rule : {RepeatRule::max, RepeatRule::worst, RepeatRule::mean})
+    CHECK(std::isnan(loss_of({3, nan, 1}, rule)));
+  CHECK(std::isnan(loss_of({nan, nan, 1}, RepeatRule::median)));
+  CHECK(std::isnan(value_of(local::combined(runs({3, nan, 1}), RepeatRule::median, modes, {}), "size")));
   const double infinity = std::numeric_limits<double>::infinity();
   CHECK(loss_of({infinity, infinity}, RepeatRule::median) == infinity);
   const auto worst = local::combined(runs({3, 100, 1}), RepeatRule::worst, {{"loss", Mode::maximize}}, {"loss"});

@@ -126,6 +126,7 @@ TEST_CASE("a number that an expression finds is read whole or not at all") {
   CHECK(read("1,234.5.") == 1234.5);
   CHECK(std::isnan(read("nan.")));
   CHECK(std::isnan(read("NaN")));
+  CHECK(std::isnan(read("-nan(ind)")));
   CHECK(read("-Infinity") < 0);
   for (const char* none :
        {"",    "-",   "1.2.3", "0.93%",   "12,34", "1,2345", "1234,567", "0,123.4", "1,234.5,6", "1,23,456",

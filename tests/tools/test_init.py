@@ -277,6 +277,7 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
             ("eval_accuracy", "max"): ["{'loss': 0.5, 'learning_rate': 2e-05, 'epoch': 1.0}", "{'eval_loss': 0.4, 'eval_accuracy': 0.8, 'epoch': 1.0}", "{'eval_loss': 0.3, 'eval_accuracy': 0.9, 'epoch': 2.0}"],
             ("Test_accuracy", "max"): ["Train accuracy: 0.99", "Test accuracy: 0.{y}", "Train accuracy: 0.995"],
             ("dev_loss", "min"): ["train_loss 0.5 dev_loss 0.{y}"],
+            ("samples_s_loss", "min"): ["step {x} 505.2 samples/s loss 1.{y}"],
             ("interval_score", "max"): ["loss: 3.5", "interval_score: {x}"],
         }.items():
             with self.subTest(expected=expected):

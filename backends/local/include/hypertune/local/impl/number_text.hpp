@@ -432,10 +432,11 @@ HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, 
   const bool said_before = begin > 0 && detail::says_before(place.before, line[begin - 1]);
   const bool signed_word = lower[0] == '-' || lower[0] == '+';
   if (const std::string_view word = std::string_view(lower).substr(signed_word ? 1 : 0);
-      (word == "nan" || word == "inf" || word == "infinity") && !all.letter(end)) {
+      (word == "nan" || word == "nan(ind" || word == "nan(snan" || word == "inf" || word == "infinity") &&
+      !all.letter(end)) {
     const bool minus_before =
         !signed_word && !said_before && begin > 0 && line[begin - 1] == '-' && (begin < 2 || !all.alnum(begin - 2));
-    if (word == "nan") return std::numeric_limits<double>::quiet_NaN();
+    if (word.starts_with("nan")) return std::numeric_limits<double>::quiet_NaN();
     const bool negative = lower[0] == '-' || minus_before;
     return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
   }

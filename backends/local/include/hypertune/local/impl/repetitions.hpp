@@ -37,9 +37,15 @@ inline double deviation_of(const std::vector<double>& values) {
   return std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
-inline double combined_value(const std::vector<double>& values, RepeatRule rule, const Mode* mode) {
-  if (std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); }))
-    return std::numeric_limits<double>::quiet_NaN();
+inline double combined_value(std::vector<double> values, RepeatRule rule, const Mode* mode) {
+  constexpr double none = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const auto is_nan = [](double value) { return std::isnan(value); };
+  if (std::any_of(values.begin(), values.end(), is_nan)) {  // it is the worst, where that can be said
+    if (mode == nullptr || rule == RepeatRule::mean) return none;
+    std::replace_if(values.begin(), values.end(), is_nan, *mode == Mode::minimize ? infinity : -infinity);
+    const double value = combined_value(std::move(values), rule, mode);
+    return std::isfinite(value) ? value : none;
+  }
   if (rule == RepeatRule::worst)
     rule = mode == nullptr ? RepeatRule::median : *mode == Mode::minimize ? RepeatRule::max : RepeatRule::min;
   switch (rule) {
