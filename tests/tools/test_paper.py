@@ -67,7 +67,7 @@ class Paper(Case):
         cls.addClassCleanup(shutil.rmtree, cls.made, ignore_errors=True)
         (cls.made / "train.py").write_text(TRAINER)
         (cls.made / "two.py").write_text(TWO_TRAINER)
-        for name, sweep in (("digits", SWEEP.replace("samples: 6", "samples: 12")), ("two", TWO)):
+        for name, sweep in (("digits", SWEEP.replace("samples: 6", "samples: 12") + "ordered: true\n"), ("two", TWO)):
             (cls.made / f"{name}.yaml").write_text(sweep)
             subprocess.run([HYPERTUNE, "run", f"{name}.yaml", "--quiet"], cwd=cls.made, check=True, timeout=120, stdout=subprocess.DEVNULL)
 

@@ -163,6 +163,7 @@ class CommandRun final : public TrialRun {
   bool several_reports(std::span<const Line> lines) const;
   // Whether reports wait for the end of the program.
   bool holds();
+  static bool names_checkpoint(const Line& line) { return line.text.find("\"checkpoint\"") != std::string::npos; }
   bool waits_for_end(std::string_view piece, std::span<const Line> lines) const;
   void mark(Report& report);
 

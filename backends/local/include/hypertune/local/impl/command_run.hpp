@@ -163,8 +163,7 @@ HYPERTUNE_INLINE void CommandRun::look_for_block(std::string_view piece, std::sp
 // sign of that then. One that names checkpoints flushes, and what it has saved must not wait; nor must other ranks.
 HYPERTUNE_INLINE bool CommandRun::waits_for_end(std::string_view piece, std::span<const Line> lines) const {
   if (of_several() || (goes_on_ && piece.size() < block)) return false;
-  return std::none_of(lines.begin(), lines.end(),
-                      [](const Line& line) { return line.text.find("\"checkpoint\"") != std::string::npos; });
+  return std::none_of(lines.begin(), lines.end(), [](const Line& line) { return names_checkpoint(line); });
 }
 
 HYPERTUNE_INLINE bool CommandRun::holds() {
@@ -178,7 +177,8 @@ HYPERTUNE_INLINE bool CommandRun::holds() {
     if (lines_.empty()) block_until_.reset();  // what came together has been passed on
     return false;
   }
-  return !lines_.empty() && now < lines_.front().at + short_settling;
+  return !lines_.empty() && !of_several() && !names_checkpoint(lines_.front()) &&
+         now < lines_.front().at + short_settling;
 }
 
 HYPERTUNE_INLINE void CommandRun::mark(Report& report) {
