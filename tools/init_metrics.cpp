@@ -311,7 +311,7 @@ bool MetricFinder::add_line(std::string_view line, bool reports) {
       const auto words = name_words(name);
       if (words.empty() || !mode_of_name(words.back())) name.clear();
     }
-    if (bar && part.find_first_not_of(" ", end + number->length) != part.find('|', end)) name.clear();
+    if (bar && part.find_first_not_of(' ', end + number->length) != part.find('|', end)) name.clear();
     Kind seen = Kind::unknown;
     if (!name.empty()) {
       FoundMetric& found = metric(name, false);

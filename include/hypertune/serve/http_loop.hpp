@@ -94,7 +94,7 @@ class HttpLoop {
         if (context_.stopped()) return;
         failed_.note(std::current_exception());
         // Memory for accepting may be lacking. An exception of a connection needs no pause.
-        if (!accepting_) std::this_thread::sleep_for(pause_);
+        if (!accepting_) std::this_thread::sleep_for(retry_pause);
       }
   }
   /// May be called from any thread, also before run().
@@ -193,7 +193,7 @@ class HttpLoop {
       }
       // No room, no descriptor or no memory: the next connection waits in the system's queue until another one ends.
       open_.make_room();
-      room_.expires_after(pause_);
+      room_.expires_after(retry_pause);
       co_await room_.async_wait(token);
     }
   }
@@ -210,7 +210,7 @@ class HttpLoop {
     }
   }
 
-  static constexpr std::chrono::milliseconds pause_{100};
+  static constexpr std::chrono::milliseconds retry_pause{100};
   HttpLimits limits_;
   FailedConnections failed_;
   std::uint16_t port_ = 0;
