@@ -258,10 +258,8 @@ inline void command_from_yaml(const Node& node, TrialSpec& trial) {
       trial.command_places.push_back(each.where());
     }
     if (!word.is_list()) continue;
-    if (first == 0 || trial.command.size() == first)
-      word.fail(first == 0 ? "'{}': the program cannot vanish: write it as a word, not as a list"
-                           : "'{}' is an empty list: leave it out",
-                word.path());
+    if (first == 0) word.fail("'{}': the program cannot vanish: write it as a word, not as a list", word.path());
+    if (trial.command.size() == first) word.fail("'{}' is an empty list: leave it out", word.path());
     trial.command_groups.emplace_back(first, trial.command.size());
   }
 }
