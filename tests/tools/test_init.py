@@ -357,7 +357,8 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
 
     def test_output_that_is_kept_back(self):
         self.environment.pop("PYTHONUNBUFFERED", None)
-        (self.folder / "train.py").write_text("import sys, time\nfor i in range(3):\n    print('val_acc:', i + float(sys.argv[2]))\n    time.sleep(1)\n")
+        (self.folder / "train.py").write_text("import os, sys, time\nfor i in range(3):\n    print('val_acc:', i + float(sys.argv[2]))\n    time.sleep(1)\n"
+                                              "sys.stdout.flush()\nos._exit(0)\n")   # on a busy machine, what Python does at its end takes its time
         self.init("python3", "train.py", "--lr", "0.5", options=["--probe"])
         self.assertIn("  output: line\n", self.text())
         self.init("python3", "-u", "train.py", "--lr", "0.5", options=["--probe", "--force"])

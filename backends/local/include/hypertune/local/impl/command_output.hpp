@@ -228,7 +228,7 @@ HYPERTUNE_INLINE void CommandRun::count_step(int step) {
 
 HYPERTUNE_INLINE std::size_t CommandRun::waiting_lines_naming(const std::string& checkpoint) const {
   return static_cast<std::size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& line) {
-    if (line.error_stream || line.text.find("\"checkpoint\"") == std::string::npos) return false;
+    if (line.error_stream || !names_checkpoint(line)) return false;
     const auto report = parse_report_line(line.text);
     return report && report->checkpoint == checkpoint;
   }));
