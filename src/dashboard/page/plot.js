@@ -115,7 +115,7 @@ function curves(c) {
 
 function rungs(c) {
   const ladder = c.summary.has?.rungs ? c.get('/api/rungs') : {rungs: []};
-  if (ladder.rungs.length === 0) nothing('the schedule has no rungs, or no trial has reached one');
+  if (ladder.rungs.length === 0) nothing('the schedule has no rungs, or no trial was stopped or waits at one');
   const option = rungsChart(ladder, c.theme);
   const some = new Set(option.series.filter((series) => series.data.some((value) => (value?.value ?? value) > 0)).map((series) => series.name));
   option.legend.data = option.legend.data.filter((name) => some.has(name));

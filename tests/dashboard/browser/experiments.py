@@ -74,7 +74,8 @@ def make(folder, name, environment=None, **keys):
 
 
 def asha(folder, name="digits", samples=18, **keys):
-    return make(folder, name, {"FAIL": "4"}, samples=samples, schedule=ASHA, **keys)
+    """Ordered, so that each step of a program is judged, also where it has ended by then."""
+    return make(folder, name, {"FAIL": "4"}, samples=samples, schedule=ASHA, ordered=True, **keys)
 
 
 def population(folder):
