@@ -39,6 +39,9 @@ struct JournalOptions {
   std::size_t max_waiting = 16384;  ///< records that may wait to be committed; append() waits if there are more
   /// If nothing is committed for this long while somebody waits for it, that is an error instead of a hang.
   std::chrono::milliseconds stall_limit = std::chrono::minutes(2);
+  /// How long after a commit further records are gathered for the next one, unless somebody waits for them. A killed
+  /// process loses the records of that time, too.
+  std::chrono::microseconds gather_time = std::chrono::milliseconds(1);
   int checkpoint_pages = 4096;  ///< size of the write-ahead log at which it is copied into the database (16 MiB)
   /// How often an idle Journal checks that its files are still in place.
   std::chrono::milliseconds presence_check_interval = std::chrono::seconds(1);
@@ -48,9 +51,10 @@ struct JournalOptions {
 
 /// The append-only history of an experiment: DIR/experiment.db, an SQLite database in WAL mode.
 ///
-/// append() moves a record into a buffer. The Journal's own thread commits the buffered records, in one transaction, as
-/// soon as the previous commit has ended: one at a time if few come, thousands together if many do. Records become
-/// durable, are announced and are numbered in the order of append().
+/// append() moves a record into a buffer. The Journal's own thread commits the buffered records, in one transaction: at
+/// once if somebody waits for them or no commit was made in the last `gather_time`, together at its end otherwise. So
+/// few records are committed one at a time, and thousands together if many come. Records become durable, are announced
+/// and are numbered in the order of append().
 ///
 /// A folder has one driver: a second Journal on it is refused (Error of kind `busy`). Readers (journal_reader.hpp) and
 /// the driver never wait for each other.
@@ -234,9 +238,20 @@ class Journal {
       if (failure_) throw *failure_;
     }
 
+    // Counts a thread that waits for the Journal's, under mutex_.
+    struct Waiter {
+      explicit Waiter(int& waiters) : count(waiters) { ++count; }
+      Waiter(const Waiter&) = delete;
+      Waiter& operator=(const Waiter&) = delete;
+      ~Waiter() { --count; }
+      int& count;
+    };
+
     // Waits for `done` or a failure; throws if no commit succeeds for options_.stall_limit.
     template <class Done>
     void await(std::unique_lock<std::mutex>& guard, const Done& done) {
+      const Waiter counted(waiters_);
+      work_.notify_one();
       while (!done() && !failure_) {
         const std::int64_t before = announced + committed;
         if (progress_.wait_for(guard, options_.stall_limit, [&] { return done() || failure_; })) return;
@@ -284,6 +299,9 @@ class Journal {
                        [this] { return !queue_.empty() || closing_ || looks_asked_ != looked_; });
       }
       idle_ = false;
+      if (!queue_.empty())
+        work_.wait_until(guard, committed_at_ + options_.gather_time,
+                         [this] { return closing_ || waiters_ > 0 || looks_asked_ != looked_; });
       look = looks_asked_;
       if (queue_.empty()) return !closing_;  // time to check that the files are in place
       batch.swap(queue_);
@@ -304,6 +322,7 @@ class Journal {
         {
           const std::lock_guard guard(mutex_);
           committed = batch[size - 1].sequence;
+          committed_at_ = std::chrono::steady_clock::now();
         }
         progress_.notify_all();
       }
@@ -420,6 +439,8 @@ class Journal {
     bool checks_stopped_ = false;
     std::int64_t appended_ = 0;
     std::int64_t looks_asked_ = 0, looked_ = 0;  // requests of look_now(), made and served
+    int waiters_ = 0;                            // threads in await()
+    std::chrono::steady_clock::time_point committed_at_;
     bool idle_ = false;
     bool closing_ = false;
     std::optional<Error> failure_;
