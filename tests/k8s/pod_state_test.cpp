@@ -114,6 +114,31 @@ TEST_CASE("a pod that ended says how") {
   const auto never = ended(R"("exitCode": 128, "reason": "StartError", "message": "exec: \"/x\": no such file")");
   CHECK(never.sentence == "cannot start (exec: \"/x\": no such file)");
   CHECK(never.prospect == PodState::Prospect::never);
+  const auto lacks = [](const std::string& program, const std::string& label, const std::string& why) {
+    const auto text =
+        R"({"metadata": {"name": "p", "labels": {)" + label +
+        R"(}}, "spec": {"containers": [{"name": "worker", "image": "lab/i", "command": [")" + program +
+        R"("]}]}, "status": {"phase": "Failed")" +
+        container(R"("terminated": {"exitCode": 128, "reason": "StartError", "message": "failed to create )"
+                  R"(containerd task: failed to create shim task: OCI runtime create failed: runc create )"
+                  R"(failed: unable to start container process: exec: \")" +
+                  program + R"(\": )" + why + ": unknown\"}") +
+        "}}";
+    const auto state = k8s::pod_state(boost::json::parse(text).as_object(), "worker");
+    CHECK(state.prospect == PodState::Prospect::never);
+    return state.sentence;
+  };
+  const std::string worker = R"("hypertune/worker": "worker-3")", nowhere = "executable file not found in $PATH";
+  CHECK(lacks("sh", worker, nowhere) ==
+        "cannot start (the image 'lab/i' has no shell (sh), without which no program can be copied into it: name the "
+        "program that it has (executor.program), or an image with a shell)");
+  CHECK(lacks("sh", R"("hypertune/role": "driver")", nowhere) ==
+        "cannot start (the image 'lab/i' has no shell (sh), which is needed here: name an image with one)");
+  CHECK(lacks("/app/train", worker, "stat /app/train: no such file or directory") ==
+        "cannot start (there is no program '/app/train' in the image 'lab/i': name another image, or what it has "
+        "(executor.program))");
+  CHECK_THAT(lacks("/app/train", worker, "permission denied"),
+             ContainsSubstring("train\": permission denied: unknown"));
   CHECK(ended(R"("exitCode": 3, "reason": "Error")").sentence == "ended with exit code 3");
   CHECK(ended(R"("exitCode": 137, "signal": 9, "reason": "Error")").sentence == "ended by signal 9");
   CHECK(ended(R"("exitCode": 0, "reason": "Completed")", "Succeeded").sentence == "has ended");

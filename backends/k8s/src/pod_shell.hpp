@@ -2,12 +2,14 @@
 #pragma once
 
 #include <hypertune/k8s/client.hpp>
+#include <hypertune/remote/host_error.hpp>
 #include <hypertune/remote/host_shell.hpp>
 
 #include <fmt/format.h>
 
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,17 +27,29 @@ inline remote::HostShell shell_of(Client client, const std::string& pod, const s
             std::stop_source either;
             const std::stop_callback on_stop(stop, [&] { either.request_stop(); });
             const std::stop_callback on_own(options.stop, [&] { either.request_stop(); });
-            auto done =
-                client.run({.pod = pod, .command = remote::script_arguments(script, arguments), .container = container},
-                           {.input = options.input,
-                            .hold_input = options.hold_input,
-                            .take_out = options.take_out,
-                            .take_err = options.take_err,
-                            .max_output = options.max_output,
-                            .deadline = options.deadline,
-                            .stall = options.stall},
-                           either.get_token());
-            return remote::RunResult{.exit = done.exit, .out = std::move(done.out), .err = std::move(done.err)};
+            const PodCommand command{
+                .pod = pod, .command = remote::script_arguments(script, arguments), .container = container};
+            try {
+              auto done = client.run(command,
+                                     {.input = options.input,
+                                      .hold_input = options.hold_input,
+                                      .take_out = options.take_out,
+                                      .take_err = options.take_err,
+                                      .max_output = options.max_output,
+                                      .deadline = options.deadline,
+                                      .stall = options.stall},
+                                     either.get_token());
+              return remote::RunResult{.exit = done.exit, .out = std::move(done.out), .err = std::move(done.err)};
+            } catch (const ApiError& error) {
+              // In the words of runc. No other pod of this image has one.
+              const auto missing = fmt::format("exec: \"{}\": executable file not found", command.command.front());
+              if (std::string_view(error.what()).find(missing) == std::string_view::npos) throw;
+              throw remote::HostError(
+                  remote::HostProblem::missing_program,
+                  fmt::format("pod '{}': its image has no shell ({}), without which no file can be copied into it: "
+                              "leave out file_mounts, or name an image with a shell",
+                              pod, command.command.front()));
+            }
           }};
 }
 

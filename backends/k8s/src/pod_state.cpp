@@ -88,6 +88,35 @@ std::string_view disruption_text(std::string_view reason) {
   return "was taken away";
 }
 
+// Why a container's command cannot be executed, in the words of runc, and how to mend it; empty: for another reason.
+std::string lacks_program(const json::object& pod, const std::string& container_name, const std::string& message) {
+  if (message.find("executable file not found") == std::string::npos &&
+      message.find("no such file or directory") == std::string::npos)
+    return {};
+  const auto* spec = object_in(pod, "spec");
+  const auto* metadata = object_in(pod, "metadata");
+  const auto* labels = metadata != nullptr ? object_in(*metadata, "labels") : nullptr;
+  std::string program, image;
+  if (spec != nullptr)
+    each_object(*spec, "containers", [&](const json::object& each) {
+      if (printable_in(each, "name") != container_name) return;
+      image = one_line(printable_in(each, "image"), 100);
+      const auto* command = each.if_contains("command");
+      if (command != nullptr && command->is_array() && !command->get_array().empty() &&
+          command->get_array().front().is_string())
+        program = one_line(std::string(command->get_array().front().get_string()), 100);
+    });
+  if (program.empty() || message.find(fmt::format("exec: \"{}\"", program)) == std::string::npos) return {};
+  const bool worker = labels != nullptr && !printable_in(*labels, worker_label).empty();
+  if (program != "sh")
+    return fmt::format("there is no program '{}' in the image '{}': name another image, or what it has{}", program,
+                       image, worker ? " (executor.program)" : "");
+  return fmt::format("the image '{}' has no shell (sh), {}", image,
+                     worker ? "without which no program can be copied into it: name the program that it has "
+                              "(executor.program), or an image with a shell"
+                            : "which is needed here: name an image with one");
+}
+
 void say_waiting(PodState& state, const json::object& spec, const json::object& status, const Container& container) {
   using Prospect = PodState::Prospect;
   const auto& why = container.waiting;
@@ -176,7 +205,9 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
     state.avoids = annotations->contains(avoids_annotation);
   }
   const auto phase = printable_in(status, "phase");
-  const auto container = container_state(status, container_name);
+  auto container = container_state(status, container_name);
+  if (auto lacks = lacks_program(pod, container_name, container.message); !lacks.empty())
+    container.message = std::move(lacks);
   if (phase == "Succeeded" || phase == "Failed" || container.exit_code) {
     state.phase = PodState::Phase::ended;
     say_ended(state, status, container, phase);

@@ -59,6 +59,31 @@ TEST_CASE("a program that cannot run in the image ends the experiment with the r
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
 
+TEST_CASE("an image without a shell ends the experiment with the key that mends it") {
+  const auto kubernetes = test_kubernetes("no-shell");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  auto setup = workers_of(*kubernetes, 1);
+  setup.options.image = TestKubernetes::image_without_shell;
+  SECTION("where the program is to be copied into it") {
+    setup.options.program = {};
+    setup.program = HYPERTUNE_TEST_WORKER;
+    const auto options = small(folder.path() / "run", KubernetesExecutor(setup), 1, 5);
+    CHECK_THROWS_WITH(run(options), ContainsSubstring("no shell (sh)") &&
+                                        ContainsSubstring("name the program that it has (executor.program)"));
+  }
+  SECTION("where files are, although the program is in it") {
+    std::ofstream(folder.path() / "data") << "1\n";
+    setup.options.file_mounts = {{.remote = "data", .local = folder.path() / "data"}};
+    const auto options = small(folder.path() / "run", KubernetesExecutor(setup), 1, 5);
+    CHECK_THROWS_WITH(run(options), ContainsSubstring("no shell (sh)") && ContainsSubstring("file_mounts"));
+  }
+  SECTION("where nothing is, it needs none") {
+    check_whole(run(small(folder.path() / "run", KubernetesExecutor(setup), 1, 5)), 1, 5);
+  }
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
 TEST_CASE("a pod that is deleted is a notice: its trials save, and go on in another one without a step lost") {
   const auto kubernetes = test_kubernetes("deleted");
   if (!kubernetes) return;

@@ -33,6 +33,7 @@ namespace hypertune::inline v0::test {
 class TestKubernetes {
  public:
   static constexpr const char* image = "hypertune.test/agent:1";
+  static constexpr const char* image_without_shell = "hypertune.test/bare:1";
 
   explicit TestKubernetes(const std::string& name)
       : client_(k8s::load_access({.kubeconfig = {kubeconfig()}, .name_space = name})), name_(name) {
