@@ -3,6 +3,7 @@
 #include "driver_job_impl.hpp"
 #include "driver_manifest.hpp"
 #include "json_at.hpp"
+#include "permissions.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 
@@ -107,10 +108,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
       const auto job = self.get(self.job_path(), stop);
       if (!job || self.has_begun(*job) || self.is_over(self.state_of(*job, stop).phase)) break;
       if (steady_seconds() > until) {
-        if (waits)
-          waits(
-              "has its files, but does not say that it has begun: no other pod takes its place where its account may "
-              "not patch jobs (deploy/kubernetes/driver.yaml)");
+        if (waits) waits("has its files, but has not said yet that it has begun");
         break;
       }
       hypertune::detail::sleep_for(stop, 0.3);
@@ -181,6 +179,8 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
 
 bool DriverJob::remove(bool volume, const std::stop_token& stop) {
   auto& self = *impl_;
+  require_permissions(
+      self.client, permissions_for(volume ? std::vector{Use::submit, Use::new_claim} : std::vector{Use::submit}), stop);
   const bool made = volume && self.record(stop).made;
   bool was = self.remove(self.job_path(), stop);
   // Also delete the jobs that a driver outside of the cluster has made for the same experiment.

@@ -1,6 +1,6 @@
 // Checks what a driver in the cluster needs, and finds its record.
 #include "driver_job_impl.hpp"
-#include "preflight.hpp"
+#include "permissions.hpp"
 
 #include <hypertune/error.hpp>
 
@@ -13,20 +13,13 @@
 namespace hypertune::inline v0::k8s {
 
 void DriverJob::Impl::require_all(const std::stop_token& stop) {
-  std::vector<Permission> needed{
-      {"batch", "jobs", "create", "to submit it"},       {"batch", "jobs", "get", "to follow it"},
-      {"batch", "jobs", "delete", "to end it"},          {"", "pods", "list", "to find its pod"},
-      {"", "pods/log", "get", "to show what it prints"}, {"", "pods/exec", "create", "to bring its files"},
-      {"", "pods/exec", "get", "to bring its files"}};
-  if (options.volume.empty())
-    needed.push_back({"", "persistentvolumeclaims", "create", "to make the volume of its record"});
-  if (!options.volume.empty() || !options.workers.volume.empty())
-    needed.push_back({"", "persistentvolumeclaims", "get", "to find the volumes"});
-  require_permissions(client, needed, stop);
+  std::vector<Use> uses{Use::submit};
+  if (options.volume.empty()) uses.push_back(Use::new_claim);
+  require_permissions(client, permissions_for(uses), stop);
   for (const auto& claim : {options.volume, options.workers.volume})
     if (!claim.empty() && !get(place({"api", "v1"}, "persistentvolumeclaims", claim), stop))
       fail(Errc::usage, "there is no volume claim '{}' in namespace '{}'", claim, client.name_space());
-  if (!get_if_allowed(place({"api", "v1"}, "serviceaccounts", options.service_account), stop))
+  if (!get(place({"api", "v1"}, "serviceaccounts", options.service_account), stop))
     fail(Errc::usage,
          "there is no service account '{}' in namespace '{}', as which the driver is to run: "
          "deploy/kubernetes/driver.yaml makes 'hypertune-driver', and --service-account names another one",

@@ -4,12 +4,12 @@
 #include "json_at.hpp"
 #include "options_access.hpp"
 #include "own_pod.hpp"
+#include "permissions.hpp"
 #include "pod_dialer.hpp"
 #include "pod_fleet.hpp"
 #include "pod_manifest.hpp"
 #include "pod_termination_watch.hpp"
 #include "pod_token.hpp"
-#include "preflight.hpp"
 #include "reverse_pod_dialer.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
@@ -17,6 +17,7 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/k8s/agent_listener.hpp>
 #include <hypertune/k8s/client.hpp>
+#include <hypertune/k8s/driver_job.hpp>
 #include <hypertune/k8s/executor.hpp>
 #include <hypertune/remote/notices.hpp>
 #include <hypertune/remote/waiting_lines.hpp>
@@ -35,23 +36,6 @@ namespace detail {
 
 using hypertune::detail::steady_seconds;
 using remote::HostState;
-
-// `bring`: files are copied into pods.
-std::vector<Permission> permissions_for(bool direct, bool bring) {
-  std::vector<Permission> needed{{"", "pods", "create", "to start workers"},
-                                 {"", "pods", "get", "to look at them"},
-                                 {"", "pods", "list", "to see how they are"},
-                                 {"", "pods", "watch", "to see how they are"},
-                                 {"", "pods", "delete", "to end them"}};
-  const std::vector<Permission> home{{"", "pods", "patch", "to tell them where this driver is"},
-                                     {"", "secrets", "create", "to give them a token"},
-                                     {"", "secrets", "get", "to find that again"}};
-  const std::vector<Permission> exec{{"", "pods/exec", "create", "to reach into them"},
-                                     {"", "pods/exec", "get", "to reach into them"}};
-  if (direct) needed.insert(needed.end(), home.begin(), home.end());
-  if (!direct || bring) needed.insert(needed.end(), exec.begin(), exec.end());
-  return needed;
-}
 
 // A label that distinguishes this experiment from all others in the namespace, and stays the same when it is resumed.
 std::string experiment_label_of(const Workload& workload) {
@@ -73,13 +57,16 @@ class PodManager {
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
         client_(load_access(access_of(setup.options))),
         program_(setup, client_) {
+    // In a pod: without these rights it would look as if this driver were outside of the cluster.
+    if (is_set("KUBERNETES_SERVICE_HOST"))
+      require_permissions(client_, permissions_for({Use::workers}), stop_.get_token());
     own_ = find_own_pod(client_, stop_.get_token());
     const bool direct = own_ && !setup.options.program.empty() && setup.options.connection != Connection::exec;
     if (setup.options.connection == Connection::direct && !direct)
       fail(Errc::usage, "executor.connection is direct, {}",
            own_ ? "which needs the program in the image: name it by executor.program"
                 : "but this driver is no pod of the namespace, or its account may not look at pods: write exec");
-    require_permissions(client_, permissions_for(direct, !setup.options.file_mounts.empty()), stop_.get_token());
+    require_permissions(client_, permissions_for(uses(direct)), stop_.get_token());
     if (own_ && workload.handle_signals)
       termination_watch_.emplace(client_, own_->name,
                                  [notices = notices_](const std::string& line) { notices->say(line); });
@@ -160,6 +147,20 @@ class PodManager {
   }
 
  private:
+  static bool is_set(const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != '\0';
+  }
+
+  std::vector<Use> uses(bool direct) const {
+    std::vector<Use> all{Use::workers, direct ? Use::direct : Use::exec};
+    if (!setup_.options.file_mounts.empty()) all.push_back(Use::files);
+    if (!own_) all.push_back(Use::owner_job);
+    if (own_ && own_->owner.kind == "Job") all.push_back(Use::job);
+    if (is_set(std::string(job_variable).c_str())) all.push_back(Use::submitted_job);
+    return all;
+  }
+
   bool goes_on_as_job() {
     if (!own_ || own_->owner.kind != "Job") return false;
     try {

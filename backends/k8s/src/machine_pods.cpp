@@ -1,11 +1,11 @@
 // MachinePods: pods as machines of a cluster.
 #include "json_at.hpp"
+#include "permissions.hpp"
 #include "pod_dialer.hpp"
 #include "pod_log.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 #include "pod_state.hpp"
-#include "preflight.hpp"
 
 #include <hypertune/k8s/access.hpp>
 #include <hypertune/k8s/machine_pods.hpp>
@@ -37,13 +37,7 @@ constexpr std::string_view market_label = "hypertune/market";    // spot or on-d
 /// An environment variable in each pod: the name of its cluster.
 constexpr const char* cluster_variable = "HYPERTUNE_CLUSTER";
 
-const std::vector<Permission>& needed() {
-  static const std::vector<Permission> all{
-      {"", "pods", "create", "to make machines"},           {"", "pods", "get", "to look at one"},
-      {"", "pods", "list", "to find those of the cluster"}, {"", "pods", "delete", "to end them"},
-      {"", "pods/exec", "create", "to reach into them"},    {"", "pods/exec", "get", "to reach into them"}};
-  return all;
-}
+std::vector<Permission> needed() { return permissions_for({Use::machines}); }
 
 AccessOptions access_of(const MachinePodsOptions& options) {
   AccessOptions access{.name_space = options.name_space};
@@ -292,10 +286,7 @@ PortForward MachinePods::forward(const std::string& name, std::uint16_t port, st
   return state_->client.forward({.pod = name, .port = port}, local);
 }
 
-void MachinePods::require_forward() const {
-  require_permissions(state_->client, {{"", "pods/portforward", "create", "to forward ports"},
-                                       {"", "pods/portforward", "get", "to forward ports"}});
-}
+void MachinePods::require_forward() const { require_permissions(state_->client, permissions_for({Use::forward})); }
 
 namespace {
 

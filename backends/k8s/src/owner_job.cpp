@@ -110,9 +110,9 @@ bool OwnerJob::keep(Seconds now, const std::stop_token& stop) {
     due_ = now + lasts / 4;
   } catch (const ApiError& error) {
     if (error.not_found()) return false;
-    if (error.code() == Errc::usage && !error.conflict()) throw;
     look_at_ = now + looks_every;
     if (now >= due_) due_ = now + lasts / 20;  // leaves time for several more attempts
+    if (error.code() == Errc::usage && !error.conflict()) throw;
   }
   return true;
 }

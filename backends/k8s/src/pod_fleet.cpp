@@ -333,14 +333,26 @@ std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
                  [&](const auto& pod) { return pods_.find_ended_by_itself(pod) != nullptr; });
   }
   if (cannot_watch_events) started_events_.end();
-  try {
-    for (const auto& pod : misdirected) show_driver(pod, stop);
-    for (const auto& pod : ended) log_tail(pod, stop);
-    for (const auto& pod : extra) remove_pod(pod, stop);
-    keep_owner(stop);
-    if (some) owner(stop);     // also owns pods taken over from a killed driver
-  } catch (const ApiError&) {  // tried again later; the watch reports a server that does not answer
-  }
+  std::string refused;
+  bool answers = true;
+  // What is refused is tried again later, and keeps nothing else from being done: if the owner's deadline were not
+  // moved, all pods would end. The watch reports a server that does not answer.
+  const auto attempt = [&](const auto& work) {
+    if (!answers) return;
+    try {
+      work();
+    } catch (const ApiError& error) {
+      answers = error.status() != 0;
+      if (error.code() == Errc::usage && !error.conflict()) refused = error.what();
+    }
+  };
+  attempt([&] { keep_owner(stop); });
+  if (some) attempt([&] { owner(stop); });  // also owns pods taken over from a killed driver
+  for (const auto& pod : misdirected) attempt([&] { show_driver(pod, stop); });
+  for (const auto& pod : ended) log_tail(pod, stop);
+  for (const auto& pod : extra) attempt([&] { remove_pod(pod, stop); });
+  if (!refused.empty() && std::exchange(refused_, refused) != refused)
+    notices_->say(fmt::format("Kubernetes refuses what the workers need, tries again: {}", refused));
   return leaving;
 }
 

@@ -95,6 +95,7 @@ class PodFleet {
   std::mutex owner_mutex_;  // held during calls about the owner
   std::optional<OwnerJob> owner_job_;
   bool without_owner_ = false;
+  std::string refused_;         // what was last refused to reconcile(), which alone uses it
   std::mutex log_tails_mutex_;  // held while a log is read
   std::map<std::string, std::string> log_tails_;
 

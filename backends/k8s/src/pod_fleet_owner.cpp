@@ -24,13 +24,13 @@ std::optional<Owner> PodFleet::owner(const std::stop_token& stop) {
     apply_suspension();
     return owner_job_->owner();
   } catch (const ApiError& error) {
+    // The account has the rights (see Use::owner_job): a quota of Jobs, or an admission controller.
     if (!error.forbidden()) throw;
     without_owner_ = true;
     owner_job_.reset();
-    notices_->say(
-        fmt::format("pods have no owner, so that their objects stay behind if this program is killed: {}; let "
-                    "it create, get, patch and delete jobs",
-                    error.what()));
+    notices_->say(fmt::format(
+        "workers have no owner, so that their pods stay behind if this program is killed: no job can be made ({})",
+        error.what()));
     return std::nullopt;
   }
 }

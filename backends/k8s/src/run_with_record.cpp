@@ -1,5 +1,6 @@
 // Runs commands where a driver in the cluster keeps its record.
 #include "driver_job_impl.hpp"
+#include "permissions.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/sleep_for.hpp>
@@ -19,7 +20,14 @@ int DriverJob::run_with_record(const std::vector<std::string>& arguments,
                                const std::function<bool(std::string_view)>& out,
                                const std::function<bool(std::string_view)>& err, const std::stop_token& stop) {
   auto& self = *impl_;
-  const auto state = self.state(stop);
+  const auto require_all = [&] { require_permissions(self.client, permissions_for({Use::read_record}), stop); };
+  DriverJobState state;
+  try {
+    state = self.state(stop);
+  } catch (const ApiError& error) {
+    if (error.forbidden()) require_all();
+    throw;
+  }
   std::string pod = state.phase == DriverJobState::Phase::running ? state.pod : "";
   struct Reader {  // deletes the reader pod at the end of this call
     Impl* self;
@@ -32,6 +40,7 @@ int DriverJob::run_with_record(const std::vector<std::string>& arguments,
     }
   } reader{&self};
   if (pod.empty()) {
+    require_all();  // before the pod that reads is made; where the driver's is used, less is needed
     const auto record = self.record(stop);
     if (!record.there && self.options.volume.empty() && state.phase == DriverJobState::Phase::none)
       fail(Errc::usage,
