@@ -155,10 +155,7 @@ int main(int argc, char** argv) {
     complain(e.what());
     // Other errors may be temporary (a lock of another process, a server that does not answer): the driver may be
     // started again.
-    if (const int code = exit_code(e.code()); e.code() == ht::Errc::usage || e.code() == ht::Errc::input) {
-      command::end_as_driver();
-      return code;
-    }
+    if (!ht::may_pass(e.code())) command::end_as_driver();
     return exit_code(e.code());
   } catch (const std::system_error& e) {
     if (nobody_reads()) return command::exit_done;  // a write to the standard output failed

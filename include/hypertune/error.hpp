@@ -49,6 +49,9 @@ constexpr const char* to_string(Errc code) {
   return "unknown";
 }
 
+/// Whether the same run may succeed if it is tried again without any change. False for what its user has written.
+constexpr bool may_pass(Errc code) { return code != Errc::usage && code != Errc::input; }
+
 /// The category of the std::error_code that an Errc converts to.
 inline const std::error_category& error_category() noexcept {
   static const struct final : std::error_category {

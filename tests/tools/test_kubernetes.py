@@ -241,6 +241,22 @@ class Kubernetes(KubernetesCase):
         self.check_done(sweep, 4, 30)
         self.assertEqual([s["metadata"]["name"] for s in self.objects("secrets")], [])
 
+    def test_workers_wait_for_the_next_driver_where_no_trial_waits(self):
+        sweep, driver = self.submitted("calm", samples=2, steps=80)
+        workers = sorted(self.running("worker"))
+        for _ in range(2):  # told to leave: its trials have ended when it goes
+            [pod] = self.running("driver")
+            self.delete(pod, 30)
+            wait_until(lambda: self.running("driver") not in ([], [pod]), "another driver", 120)
+            before = self.steps(sweep)
+            wait_until(lambda: self.steps(sweep) > before, "further steps", 60)
+            self.assertEqual(sorted(self.running("worker")), workers)
+        out, error = driver.communicate(timeout=200)
+        self.assertEqual(driver.returncode, 0, error)
+        self.assertIn("2/2 trials", out)
+        wait_until(lambda: not self.pods_of("worker"), "the end of the workers with the sweep", 60)
+        self.check_done(sweep, 2, 80)
+
     def submitted(self, name, more="", samples=4, steps=30, pause=0.4):
         """A sweep whose driver is in the cluster, once its workers work: its file, and the command that follows it."""
         sweep = self.sweep(samples, steps, pause, "program: /usr/bin/hypertune\n  " + more, name)

@@ -344,7 +344,7 @@ void ClusterExecutor::shutdown() {
 void ClusterExecutor::trial_ended(TrialId trial) {
   if (impl_->run && !impl_->run->idle()) impl_->run->tracker().trial_ended(trial);
 }
-void ClusterExecutor::teardown() { impl_->run.reset(); }
+void ClusterExecutor::teardown(bool) { impl_->run.reset(); }
 bool ClusterExecutor::interrupted_early() const { return impl_->interrupted_early; }
 
 }  // namespace hypertune::inline v0::cluster

@@ -359,7 +359,10 @@ std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
 void PodFleet::finish() {
   std::vector<std::string> left;
   {
-    const std::lock_guard lock(mutex_);
+    // A driver that finds nothing left to do is here before it knows the pods of the earlier one.
+    constexpr std::chrono::seconds list_takes{15};
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, list_takes, [this] { return synced_ || !trouble_.empty(); });
     left = pods_.all();
   }
   std::string trouble;

@@ -113,10 +113,10 @@ class ElasticRun final : public ElasticWorkers {
   }
   void shutdown() {
     stop_following();
-    const auto demand = tracker_->demand();
-    unfinished_ = !demand.pending.empty() || !demand.running.empty();
     executor_->shutdown();
   }
+  /// Before the destructor; see AnyExecutor::teardown().
+  void set_unfinished(bool unfinished) { unfinished_ = unfinished; }
 
   std::vector<HostAccount> accounts() const override {
     return executor_ ? executor_->inner().accounts() : std::vector<HostAccount>();
@@ -337,7 +337,10 @@ std::string ElasticExecutor::name() const { return state_->name; }
 void ElasticExecutor::trial_ended(TrialId trial) {
   if (state_->works()) state_->run->tracker().trial_ended(trial);
 }
-void ElasticExecutor::teardown() { state_->run.reset(); }
+void ElasticExecutor::teardown(bool unfinished) {
+  if (state_->run) state_->run->set_unfinished(unfinished);
+  state_->run.reset();
+}
 std::vector<HostAccount> ElasticExecutor::accounts() const {
   if (!state_->works()) return {};
   return state_->run->accounts();

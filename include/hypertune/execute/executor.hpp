@@ -369,10 +369,11 @@ class AnyExecutor {
   std::string name() const { return self_->name(); }
   /// For executors that acquire hosts for the experiment (they have all three members): prepare() is called before
   /// hosts(), trial_ended() on the strand when a trial has ended for good, and teardown() last, however the run ends.
+  /// `unfinished`: it was interrupted, or an error ended it that may pass, so that another run may go on with it.
   bool elastic() const { return self_->elastic(); }
   void prepare(const Workload& workload) { self_->prepare(workload); }
   void trial_ended(TrialId trial) { self_->trial_ended(trial); }
-  void teardown() { self_->teardown(); }
+  void teardown(bool unfinished) { self_->teardown(unfinished); }
 
  private:
   struct Interface {
@@ -393,7 +394,7 @@ class AnyExecutor {
     virtual bool elastic() const = 0;
     virtual void prepare(const Workload&) = 0;
     virtual void trial_ended(TrialId) = 0;
-    virtual void teardown() = 0;
+    virtual void teardown(bool unfinished) = 0;
     std::atomic<bool> busy{false};
   };
   template <class E>
@@ -444,7 +445,7 @@ class AnyExecutor {
     static constexpr bool is_elastic = requires(E& e, const Workload& workload, TrialId trial) {
       e.prepare(workload);
       e.trial_ended(trial);
-      e.teardown();
+      e.teardown(true);
     };
     bool elastic() const override { return is_elastic; }
     void prepare([[maybe_unused]] const Workload& workload) override {
@@ -453,8 +454,8 @@ class AnyExecutor {
     void trial_ended([[maybe_unused]] TrialId trial) override {
       if constexpr (is_elastic) executor.trial_ended(trial);
     }
-    void teardown() override {
-      if constexpr (is_elastic) executor.teardown();
+    void teardown([[maybe_unused]] bool unfinished) override {
+      if constexpr (is_elastic) executor.teardown(unfinished);
     }
     E executor;
   };

@@ -41,6 +41,7 @@ class Tuner::State {
     if (started_.exchange(true)) fail(Errc::usage, "an experiment runs once: make another Tuner for the next run");
   }
   Results run();
+  Results run_in(const detail::FreshFolder& folder);
   std::thread thread;  // started by start()
 
   void stop() {
@@ -484,19 +485,35 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
   detail::say_which_is_resumed(options_, directory_);
   Experiment::require_sound(space_, options_);
   auto& executor = options_.executor;
-  struct Teardown {
-    AnyExecutor& executor;
-    ~Teardown() { executor.teardown(); }
-  };
-  std::optional<Teardown> teardown;
   if (executor.elastic() && !options_.resume && has_journal(directory_)) Experiment::refuse_to_overwrite(directory_);
   const auto folder = claim_folder();
+  if (!executor.elastic()) return run_in(folder);
+  try {
+    executor.prepare(workload());
+  } catch (...) {
+    folder.remove_empty();
+    throw;
+  }
+  struct Teardown {
+    AnyExecutor& executor;
+    bool unfinished = true;  // after exceptions that say nothing
+    ~Teardown() { executor.teardown(unfinished); }
+  } teardown{executor};
+  try {
+    auto results = run_in(folder);
+    teardown.unfinished = experiment_->controller().interrupted();
+    return results;
+  } catch (const Error& error) {
+    teardown.unfinished = may_pass(error.code());
+    throw;
+  }
+}
+
+// The executor has been prepared.
+HYPERTUNE_INLINE Results Tuner::State::run_in(const detail::FreshFolder& folder) {
+  auto& executor = options_.executor;
   ExecutorFacts facts;
   try {
-    if (executor.elastic()) {
-      executor.prepare(workload());
-      teardown.emplace(executor);
-    }
     facts = executor_facts();
     Experiment::require_possible(options_, facts);
     // Before this process starts any thread of its own: the executor may fork here.

@@ -50,7 +50,7 @@ class ClusterExecutor {
 
   void prepare(const Workload& workload);
   void trial_ended(TrialId trial);
-  void teardown();
+  void teardown(bool unfinished);
 
   /// Whether Ctrl-C interrupted the last run before a machine was up.
   bool interrupted_early() const;

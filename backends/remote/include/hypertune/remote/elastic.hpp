@@ -65,8 +65,7 @@ struct ElasticHooks {
   /// The worker was told to leave, because no trial needs it or it has run its one attempt (RemoteOptions::reuse). Must
   /// not block.
   std::function<void(const std::string& worker)> ended = {};
-  /// All streams have ended. `unfinished`: trials waited or ran at the shutdown, so the experiment may be resumed. May
-  /// block for a bounded time.
+  /// All streams have ended. `unfinished`: see AnyExecutor::teardown(). May block for a bounded time.
   std::function<void(bool unfinished)> finish = {};
 };
 
@@ -97,7 +96,7 @@ class ElasticExecutor {
 
   void prepare(const Workload& workload);
   void trial_ended(TrialId trial);
-  void teardown();
+  void teardown(bool unfinished);
 
   /// The accounts of all workers so far. May be called from any thread.
   std::vector<HostAccount> accounts() const;
