@@ -126,6 +126,50 @@ TEST_CASE("output: sequences for terminals are taken away") {
   CHECK(lines_of("x\x1b[3\nloss 1\x1b") == Texts{"x", "loss 1"});
 }
 
+TEST_CASE("output: a line to which the cursor comes back is counted once") {
+  // Two nested bars of tqdm. The inner one is wiped out at its end …
+  const std::string up = "\x1b[A";
+  const auto inner = [&](int n, double loss) {
+    return "\n\rinner: " + std::to_string(n) + "/2 loss=" + std::to_string(loss).substr(0, 3) + up;
+  };
+  std::string text = "\router: 0/2";
+  for (int epoch = 0; epoch < 2; ++epoch)
+    text += inner(0, 0.9) + inner(1, 0.5) + inner(2, 0.3 - 0.1 * epoch) + "\n\r                    \r" + up +
+            "\router: " + std::to_string(epoch + 1) + "/2";
+  CHECK(lines_of(text + "\n") == Texts{"outer: 0/2", "outer: 2/2", "inner: 2/2 loss=0.2~"});
+  // … or stays, in the outer one's place, which goes on below it.
+  text = "\router: 0/2";
+  for (int epoch = 0; epoch < 2; ++epoch)
+    text += inner(1, 0.5) + inner(2, 0.3 - 0.1 * epoch) + "\rinner: 2/2 loss=" + (epoch == 0 ? "0.3" : "0.2") +
+            "\n\router: " + std::to_string(epoch + 1) + "/2";
+  CHECK(lines_of(text + "\n") == Texts{"outer: 0/2", "inner: 2/2 loss=0.3", "inner: 2/2 loss=0.3~", "outer: 1/2~",
+                                       "inner: 2/2 loss=0.2", "inner: 2/2 loss=0.2~", "outer: 2/2"});
+  // A block of lines that is drawn anew, by any of the ways up; its first appearance had ended.
+  for (const std::string move : {"\x1b[2A", "\x1b[A\x1b[2K\x1b[1A\x1b[2K", "\x1b[2F\x1b[J", "\x1bM\x1bM\r", "\x1b[H"}) {
+    INFO(move.substr(1));
+    text = move == "\x1b[H" ? move : "";
+    for (const std::string n : {"1", "2", "3", "4"}) text += (n == "1" ? "" : move) + "a " + n + "\nb " + n + "\n";
+    CHECK(lines_of(text + "end\nmore") == Texts{"a 1", "b 1", "a 4", "b 4", "end", "more"});
+  }
+  // Of three lines each is drawn by itself, and the cursor goes back down.
+  text = "x 1\ny 1\nz 1\n";
+  for (int i = 2; i < 5; ++i)
+    for (int row = 3; row > 0; --row)
+      text += "\x1b[" + std::to_string(row) + "A\r" + "zyx"[row - 1] + " " + std::to_string(i) + "\r\x1b[" +
+              std::to_string(row) + "B";
+  CHECK(lines_of(text + "end\n") == Texts{"x 1", "y 1", "z 1", "x 4", "y 4", "z 4", "end"});
+  // A line that is written above the bars comes first, and those that scroll away come when they have.
+  CHECK(lines_of("\ra 1\n\rb 1" + up + "\ra 2\n\rb 2" + up + "\r\x1b[Klog\n\ra 3\n\rb 3" + up + "\ra 4\n\rb 4" + up) ==
+        Texts{"a 1", "a 2~", "log", "b 2~", "a 4", "b 4"});
+  // More lines up than there are, and than any terminal has.
+  CHECK(lines_of("a\x1b[9Ab\n") == Texts{"a~", "b"});
+  text.clear();
+  for (int i = 0; i < 300; ++i) text += "line\n";
+  const auto many = lines_of(text + "\x1b[999Aback\n", 7);
+  CHECK(many.size() == 301);
+  CHECK(many.back() == "back");
+}
+
 TEST_CASE("output: limits hold for each update, not for the line") {
   local::OutputLines lines(1000);
   std::size_t passed = 0, longest = 0;
@@ -201,6 +245,13 @@ TEST_CASE("reports are joined of lines that complete each other") {
   CHECK(join(2, {},
              {over({{"c", 9}}, 0), over({{"c", 8}, {"d", 3}}, 0), over({{"c", 7}}, 1),
               over({{"c", 6}, {"d", 2}}, 1)}) == All{{{"c", 8}, {"d", 3}}, {{"c", 6}, {"d", 2}}});
+  // tqdm: an inner bar that stays leaves its last value behind where it was, too. One that never stays counts.
+  const auto drawn = [](local::FoundMetrics found) { return found.drawn = true, found; };
+  CHECK(join(1, {},
+             {drawn(stays({{"a", 3}})), drawn(over({{"a", 3}}, 1)), drawn(stays({{"a", 2}})),
+              drawn(over({{"a", 2}}, 2)), drawn(over({{"a", 1}}, 3)), drawn(stays({{"a", 1}}))}) ==
+        All{{{"a", 3}}, {{"a", 2}}, {{"a", 1}}});
+  CHECK(join(1, {}, {drawn(over({{"a", 2}}, 1)), drawn(over({{"a", 1}}, 2))}) == All{{{"a", 2}}, {{"a", 1}}});
   // Standard output has precedence.
   CHECK(join(1, {}, {stays({{"a", 1}}), error({{"a", 1}}), stays({{"a", 2}}), error({{"a", 2}})}) ==
         All{{{"a", 1}}, {{"a", 2}}});
@@ -381,5 +432,18 @@ redis-benchmark -s s -q -t set,get -n 30000; kill $!)",
                          "  for i in b: b.set_postfix(loss=1000 * e + i)\n"},
                         {.metrics = {{"loss", "loss=([0-9.e+]+)"}}}));
     CHECK(reports_of(bench) == std::vector<Metrics>{{{"loss", 499}}, {{"loss", 1500}}, {{"loss", 2500}}});
+    for (const bool leave : {true, false}) {  // nested: what is redrawn counts once
+      Bench nested(program({"python3", "-c",
+                            "import sys, tqdm\nfor e in tqdm.tqdm(range(3)):\n"
+                            "  b = tqdm.tqdm(range(50), mininterval=0, leave=sys.argv[1] == '1')\n"
+                            "  for i in b: b.set_postfix(loss=100 * e + i)\n",
+                            leave ? "1" : "0"},
+                           {.metrics = {{"loss", "loss=([0-9.e+]+)"}}}));
+      const auto reports = reports_of(nested);
+      if (leave)
+        CHECK(reports == std::vector<Metrics>{{{"loss", 49}}, {{"loss", 149}}, {{"loss", 249}}});
+      else
+        CHECK(reports == std::vector<Metrics>{{{"loss", 249}}});
+    }
   }
 }

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct FoundMetrics {
   std::optional<int> step = {};
   bool error_stream = false;  ///< the line was on standard error
   bool stays = true;          ///< false: the program has written over it
+  bool drawn = false;         ///< as of OutputLine
   std::uint64_t row = 0;      ///< as of OutputLine
 };
 
@@ -34,7 +36,9 @@ struct JoinedReport {
 ///
 /// The updates of one line are one line: of each metric its last value there counts. A value that the program has
 /// written over gives way to one that stays in a later line, completes the values of later lines only when their report
-/// is made, and is made a report of its own when it is written over in a later line again.
+/// is made, and is made a report of its own when it is written over in a later line again. A bar among several that are
+/// drawn at once may move to another line to stay: once a metric has stayed in one of these lines, those of its values
+/// there that are written over do not count.
 ///
 /// A metric that was found on standard output is not taken from standard error any more.
 class ReportJoin {
@@ -61,6 +65,7 @@ class ReportJoin {
   bool passing_stream_ = false;
   std::optional<int> step_;
   std::map<std::string, bool> on_error_stream_;  // where each metric is found
+  std::set<std::string> drawn_stay_;             // metrics that have stayed in a line of several that are drawn
   bool any_stays_ = false;
 };
 

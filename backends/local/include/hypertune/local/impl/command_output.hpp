@@ -315,7 +315,7 @@ HYPERTUNE_INLINE bool CommandRun::match_metrics(const Line& line) {
   // program is known to end its lines, or says its steps.
   if (line.passing && (plan_.step || join_->any_stays() || counts_to_an_end(line.text))) return false;
   bool matches = false;
-  FoundMetrics found{.error_stream = line.error_stream, .stays = line.stays, .row = line.row};
+  FoundMetrics found{.error_stream = line.error_stream, .stays = line.stays, .drawn = line.drawn, .row = line.row};
   for (const auto& expression : plan_.metrics)
     if (const auto value = find_number(line, expression, matches)) found.metrics.emplace_back(expression.name, *value);
   found.step = find_step(line);

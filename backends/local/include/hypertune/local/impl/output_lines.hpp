@@ -61,92 +61,139 @@ HYPERTUNE_INLINE void OutputLines::add(std::string_view more, double now, const 
       default: state_ = State::escape; sequence_.clear();
     }
   }
-  if (held_ && now_ - shown_at_ >= patience) {
-    shown_at_ = now_;
-    pass({.text = *held_, .stays = false, .update = true, .passing = true}, take);
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    Row& row = rows_[i];
+    if (!row.held || now_ - row.shown_at < patience) continue;
+    row.shown_at = now_;
+    pass({.text = *row.held, .stays = false, .update = true, .passing = true}, i, take);
   }
 }
 
 HYPERTUNE_INLINE void OutputLines::end(const Take& take) {
-  if (!text_.empty() || cut_ || held_) new_line(take);
+  pass_rows(rows_.size(), take);
   state_ = State::text;
 }
 
 HYPERTUNE_INLINE void OutputLines::put(std::string_view plain, const Take& take) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; };  // UTF-8
+  from_.reset();
+  std::string& text = rows_[at_].text;
   if (back_ > 0 && !returned_) {
-    std::size_t kept = text_.size();
+    std::size_t kept = text.size();
     for (; back_ > 0 && kept > 0; --back_)  // takes away whole characters
       do --kept;
-      while (kept > 0 && continues(text_[kept]));
+      while (kept > 0 && continues(text[kept]));
     returned_ = kept == 0;
-    if (!returned_) text_.resize(kept);
+    if (!returned_) text.resize(kept);
     back_ = 0;
   }
-  if (returned_) leave(take);
+  if (returned_) leave(at_, take);
   while (!plain.empty()) {
-    const auto part = plain.substr(0, most_ + 1 - text_.size());
-    text_ += part;
+    const auto part = plain.substr(0, most_ + 1 - text.size());
+    text += part;
     plain.remove_prefix(part.size());
-    if (text_.size() <= most_) return;
-    if (held_) pass_held(true, take);
-    pass({.text = std::exchange(text_, {}), .whole = false, .first = !std::exchange(cut_, true)}, take);
+    if (text.size() <= most_) return;
+    if (rows_[at_].held) pass_held(at_, true, take);
+    const bool first = !std::exchange(rows_[at_].cut, true);
+    pass({.text = std::exchange(text, {}), .whole = false, .first = first}, at_, take);
   }
 }
 
-HYPERTUNE_INLINE void OutputLines::leave(const Take& take) {
-  returned_ = false;
-  back_ = 0;
-  if (std::exchange(cut_, false)) {
-    pass({.text = std::exchange(text_, {}) + '\n', .whole = false, .first = false, .stays = false}, take);
+HYPERTUNE_INLINE void OutputLines::leave(std::size_t index, const Take& take) {
+  if (index == at_) {
+    returned_ = false;
+    back_ = 0;
+  }
+  Row& row = rows_[index];
+  if (std::exchange(row.cut, false)) {
+    pass({.text = std::exchange(row.text, {}) + '\n', .whole = false, .first = false, .stays = false}, index, take);
     return;
   }
-  std::string text = std::exchange(text_, {});
+  std::string text = std::exchange(row.text, {});
   if (detail::is_blank(text)) return;  // it was only to wipe out what was there
   std::string kind = detail::kind_of_update(text);
-  const bool same = held_ && kind.starts_with(held_kind_) && !detail::may_be_object(text);
-  if (!held_)
-    shown_at_ = now_;
+  const bool same = row.held && kind.starts_with(row.held_kind) && !detail::may_be_object(text);
+  if (!row.held)
+    row.shown_at = now_;
   else if (!same || every_update_)
-    pass_held(!same, take);
-  held_ = std::move(text);
-  held_kind_ = std::move(kind);
-  held_update_ = same;
+    pass_held(index, !same, take);
+  row.held = std::move(text);
+  row.held_kind = std::move(kind);
+  row.held_update = same;
 }
 
 HYPERTUNE_INLINE void OutputLines::new_line(const Take& take) {
-  returned_ = false;
-  back_ = 0;
-  const bool cut = std::exchange(cut_, false);
-  std::string text = std::exchange(text_, {});
-  bool update = false;
-  if (held_ && !cut && detail::is_blank(text)) {
-    pass_held(true, take);
-    text.clear();
+  from_.reset();
+  rows_[at_].ended = true;
+  if (line() < below_) {
+    down();
+    if (rows_.size() > height_ + 1) pass_rows(1, take);
   } else {
-    if (held_) {
-      update = !cut && !detail::may_be_object(text) && detail::kind_of_update(text).starts_with(held_kind_);
-      if (!update || every_update_)
-        pass_held(!update, take);
-      else
-        held_.reset();
-    }
-    if (cut)
-      pass({.text = text + '\n', .whole = false, .first = false}, take);
-    else
-      pass({.text = std::move(text), .update = update}, take);
+    pass_rows(rows_.size(), take);
   }
-  ++row_;
+  returned_ = !rows_[at_].text.empty();
+  back_ = 0;
 }
 
-HYPERTUNE_INLINE void OutputLines::pass(OutputLine line, const Take& take) {
-  line.row = row_;
+HYPERTUNE_INLINE void OutputLines::up(std::uint64_t lines) {
+  if (!from_) from_ = line();
+  below_ = std::max(below_, line() + 1);
+  for (; lines > at_ && top_ > 0 && rows_.size() < most_rows; --top_, ++at_) {
+    rows_.emplace_front();
+    rows_.front().passed = true;
+  }
+  at_ -= std::min<std::uint64_t>(lines, at_);
+  height_ = std::max(height_, *from_ - line());
+  returned_ = true;
+  back_ = 0;
+}
+
+HYPERTUNE_INLINE void OutputLines::down() {
+  if (++at_ == rows_.size()) rows_.emplace_back();
+}
+
+HYPERTUNE_INLINE void OutputLines::pass_rows(std::size_t count, const Take& take) {
+  for (std::size_t i = 0; i < count; ++i) end_row(i, take);
+  rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(count));
+  top_ += count;
+  at_ -= std::min(count, at_);
+  if (rows_.empty()) rows_.emplace_back();
+}
+
+HYPERTUNE_INLINE void OutputLines::end_row(std::size_t index, const Take& take) {
+  Row& row = rows_[index];
+  const bool cut = std::exchange(row.cut, false);
+  std::string text = std::exchange(row.text, {});
+  if (text.empty() && !cut && !row.held && (!row.ended || row.passed)) return;
+  bool update = false;
+  if (row.held && !cut && detail::is_blank(text)) {
+    pass_held(index, true, take);
+    return;
+  }
+  if (row.held) {
+    update = !cut && !detail::may_be_object(text) && detail::kind_of_update(text).starts_with(row.held_kind);
+    if (!update || every_update_)
+      pass_held(index, !update, take);
+    else
+      row.held.reset();
+  }
+  if (cut)
+    pass({.text = text + '\n', .whole = false, .first = false}, index, take);
+  else
+    pass({.text = std::move(text), .update = update}, index, take);
+}
+
+HYPERTUNE_INLINE void OutputLines::pass(OutputLine line, std::size_t index, const Take& take) {
+  line.row = top_ + index;
+  line.drawn = line.row < below_;
   take(std::move(line));
 }
 
-HYPERTUNE_INLINE void OutputLines::pass_held(bool shown, const Take& take) {
-  pass({.text = std::move(*held_), .stays = false, .update = held_update_, .shown = shown}, take);
-  held_.reset();
+HYPERTUNE_INLINE void OutputLines::pass_held(std::size_t index, bool shown, const Take& take) {
+  Row& row = rows_[index];
+  std::string text = std::move(*row.held);
+  row.held.reset();
+  pass({.text = std::move(text), .stays = false, .update = row.held_update, .shown = shown}, index, take);
 }
 
 // ECMA-48: ESC [ parameters final; ESC ] or another letter, a text, BEL or ESC \; ESC intermediates final.
@@ -168,6 +215,7 @@ HYPERTUNE_INLINE void OutputLines::sequence(char byte, const Take& take) {
         state_ = State::charset;
       else
         state_ = State::text;
+      if (byte == 'M') up(1);
       sequence_.clear();
       break;
     case State::charset:
@@ -206,16 +254,27 @@ HYPERTUNE_INLINE void OutputLines::control_sequence(char last, const Take& take)
     case 'C':                                                              // to the right
       put(" ", take);
       break;
-    case 'A':  // to another line
-    case 'B':
+    case 'A':  // up
+    case 'F': up(std::clamp<std::size_t>(number, 1, widest)); break;
+    case 'B':  // down
     case 'E':
-    case 'F':
-    case 'H':
-    case 'J':  // erases the screen
+      if (line() + 1 >= below_) leave(at_, take);
+      for (number = std::clamp<std::size_t>(number, 1, widest); number > 0 && line() + 1 < below_; --number) down();
+      returned_ = true;
+      break;
+    case 'H':  // to a line of the screen
+    case 'f':
     case 'd':
-    case 'f': leave(take); break;
+      leave(at_, take);
+      if (number > 1) break;
+      if (!home_) home_ = line();
+      if (*home_ < line()) up(line() - *home_);
+      break;
+    case 'J':  // erases the screen, from the cursor on
+      for (std::size_t i = at_; i < rows_.size(); ++i) leave(i, take);
+      break;
     case 'K':  // erases what is behind the cursor (0), before it, or the line (2)
-      if (returned_ || number == 2) leave(take);
+      if (returned_ || number == 2) leave(at_, take);
       break;
     default: break;  // colours, modes, …
   }

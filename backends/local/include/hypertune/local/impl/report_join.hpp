@@ -22,6 +22,10 @@ HYPERTUNE_INLINE void ReportJoin::add(FoundMetrics found, std::deque<JoinedRepor
     flush(ready);
     step_ = found.step;
   }
+  if (found.drawn && found.stays)
+    for (const auto& metric : found.metrics) drawn_stay_.insert(metric.first);
+  else if (found.drawn)
+    std::erase_if(found.metrics, [&](const auto& metric) { return drawn_stay_.contains(metric.first); });
   if (found.metrics.empty()) return;
   const bool same_row = !passing_.empty() && found.row == passing_row_ && found.error_stream == passing_stream_;
   if (detail::share_a_name(found.metrics, kept_) ||
