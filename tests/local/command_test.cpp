@@ -239,6 +239,17 @@ TEST_CASE("a number is read whole, whatever part of it the expression has found"
   CHECK(value("x +([0-9.]+)", "x 3m 12s", "seconds") == 192);
   CHECK(value("x +([0-9.]+)", "x 91.5 %", "percent") == 91.5);
   CHECK(value("x +([0-9.]+)", "x 12.3 loss 5", "seconds") == 12.3);
+  // Things are whole: a comma before three digits separates thousands.
+  CHECK(value(digits, "x=1,234", "count") == 1234);
+  CHECK(value("x=([0-9.,]+)", "x=1,234, y=2", "count") == 1234);
+  CHECK(value(digits, "x=1,234 ops/s", "count") == 1234);
+  CHECK(value(digits, "x=1,234,567 bytes", "bytes") == 1234567);
+  CHECK(value(digits, "x=1,234 B", "bytes") == 1234);
+  for (const char* line : {"x=1,234k", "x=1,234 MB"})
+    for (const char* unit : {"count", "bytes"})
+      CHECK_THAT(refusal(digits, line, unit), ContainsSubstring("may be 1234 or 1.234"));
+  for (const char* unit : {"seconds", "percent", ""})
+    CHECK_THAT(refusal(digits, "x=1,234", unit), ContainsSubstring("may be 1234 or 1.234"));
   // Before the group: what the expression has swallowed.
   CHECK(value(greedy, "x 0.57") == 0.57);
   CHECK(value(greedy, "x is -0.57") == -0.57);

@@ -446,7 +446,9 @@ HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, 
       unit == NumberUnit::none && place.match_end > place.end && detail::says_behind(place.after, line[place.end]);
   const detail::NumberReader reader(line, said_behind ? end : line.size());
   std::string behind, reason;
+  double unscaled = 0;
   const auto judge = [&](detail::NumberReader::Number& one) {
+    unscaled = one.value;
     if (unit != NumberUnit::none) return detail::scale(reader, unit, one);
     return said_behind ? std::string() : detail::judge_rest(reader, one, behind);
   };
@@ -480,7 +482,9 @@ HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, 
   const auto token_end = std::min(line.find_first_of(" \t;()[]{}", std::max(end, number->end)), line.size());
   if (at < begin || number->end > place.end || (!reason.empty() && token_end > place.end))
     shown = line.substr(at, token_end - at);
-  if (const auto text = number->ambiguous; !text.empty()) {
+  // Things and bytes are whole: with them a comma before three digits separates thousands.
+  const bool whole_things = (unit == NumberUnit::count || unit == NumberUnit::bytes) && number->value == unscaled;
+  if (const auto text = number->ambiguous; !text.empty() && !whole_things) {
     const auto comma = text.find(',');
     if (at == begin && number->end <= place.end) shown = group;
     why = hypertune::detail::format("'{}' may be {}{} or {}.{}: print it without a comma", shortened(shown, 40),
