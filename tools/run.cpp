@@ -21,6 +21,7 @@
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/trial/metric_units.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
 
@@ -38,6 +39,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace hypertune::inline v0::command {
@@ -161,6 +163,13 @@ void print_unread_metrics(const Sweep& sweep, const Results& results) {
   if (!text.empty()) print_line(detail::terminal::printable(text));
 }
 
+// Names the metrics whose values trials have printed in different units.
+void print_differing_units(const Results& results) {
+  for (const auto& [name, value] : results.experiment().attributes)
+    if (const auto* text = std::get_if<std::string>(&value); text != nullptr && detail::says_units_differ(name, *text))
+      print_line(detail::terminal::printable(fmt::format("{}: {}", name, *text)));
+}
+
 }  // namespace
 
 int run(const RunArguments& arguments) {
@@ -235,6 +244,7 @@ int run(const RunArguments& arguments) {
   std::fputs(results.table({.rows = rows, .width = terminal_width()}).c_str(), stdout);
   print_summary_below_table(results, rows, directory.string());
   print_unread_metrics(sweep, results);
+  print_differing_units(results);
   if (const auto cost = cost_line(directory, results); !cost.empty()) std::fputs((cost + "\n").c_str(), stdout);
   std::fflush(stdout);
   if (results.experiment().interrupted && belongs_to_job()) {

@@ -62,6 +62,7 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.report.attributes = {{"phase", "warm-up"}, {"keep", true}, {"n", std::int64_t{-3}}, {"x", 0.1}};
   reported.report.over = true;
   reported.report.remark = "printed all at once";
+  reported.report.units = {{"loss", "ms"}, {"size", "MB"}};
   reported.member = 3;
   reported.fixed = true;
   reported.workers = 4;
@@ -100,6 +101,7 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   }
   CHECK(std::get<Reported>(round_trip(reported)).report.over);
   CHECK(std::get<Reported>(round_trip(reported)).report.remark == "printed all at once");
+  CHECK(std::get<Reported>(round_trip(reported)).report.units == reported.report.units);
   const auto group = std::get<GroupMessage>(round_trip(form));
   CHECK(group.place == form.place);
   CHECK(group.ranks == form.ranks);

@@ -368,6 +368,35 @@ TEST_CASE("numbers in a program's lines are read whole or refused with the line"
     CHECK(reports_of(bench) == std::vector<Metrics>{{{"t", 1.5}}, {{"t", 2}}, {{"t", 2.5}}});
     CHECK_THAT(log_of(bench), ContainsSubstring("ms follows it, and s followed the one before"));
   }
+  SECTION("a unit that stands apart, or in the expression") {
+    for (const std::string found : {"took ([0-9.]+)", "took ([0-9.]+) m?s"}) {
+      Bench bench(shell("echo 'took 51 ms'; echo 'took 1.05 s'; echo 'took 60 msec'", {.metrics = {{"t", found}}}));
+      CHECK(reports_of(bench) == std::vector<Metrics>{{{"t", 51}}, {{"t", 60}}});
+      CHECK_THAT(log_of(bench), ContainsSubstring("s follows it, and ms followed the one before: name the unit"));
+    }
+    Bench bench(shell("echo 'took 51 of 60'; echo 'took 52 at last'; echo 'took 53 s'",
+                      {.metrics = {{"t", "took ([0-9.]+)"}}}));
+    CHECK(reports_of(bench).size() == 3);  // other words are about something else
+  }
+  SECTION("what follows them is passed on with the first report") {
+    Bench bench(shell("echo 'took 51 msec, 1.5 kB, 7 times'; echo 'took 52 ms, 1.5 kB, 7 times'",
+                      {.metrics = {{"t", "took ([0-9.]+)"}, {"size", ", ([0-9.]+) k"}, {"n", "([0-9]+) times"}}}));
+    bench.launch(0, "");
+    using Units = std::vector<std::pair<std::string, std::string>>;
+    CHECK(bench.events.next<Reported>().report.units == Units{{"size", "kB"}, {"t", "ms"}});
+    bench.executor.perform(Continue{0, 0});
+    CHECK(bench.events.next<Reported>().report.units.empty());
+    bench.executor.perform(Continue{0, 0});
+    bench.events.next<Finished>();
+  }
+  SECTION("of repeated runs, too") {
+    Bench bench(shell("echo 'took 51 ms'",
+                      {.metrics = {{"t", "took ([0-9.]+)"}}, .report = ReportRule::last, .repeat = {.times = 2}}));
+    bench.launch(0, "");
+    CHECK(bench.events.next<Reported>().report.units.size() == 1);
+    bench.executor.perform(Continue{0, 0});
+    bench.events.next<Finished>();
+  }
   SECTION("with a unit") {
     Bench bench(shell("echo 'took 1.5s'; echo 'took 900ms'; echo 'took 1m2s'",
                       {.metrics = {{"t", "took ([0-9.]+)"}}, .units = {{"t", "seconds"}}}));

@@ -75,6 +75,22 @@ class Run(Case):
                          "--set", "samples=1", "--output", "again")
         self.assertEqual(self.results("again")[0]["metrics"], {"accuracy": 0.5, "share": 0.91, "size": 91})
 
+    def test_units_that_differ_between_trials_are_said(self):
+        """The slowest trial would be the best one: it alone says its time in seconds."""
+        self.write("import sys\nn = int(sys.argv[1]); print('took', '1.05 s' if n > 2 else f'{50 + n} ms', flush=True)\n", "plain.py")
+        sweep = ("name: units\nspace: {n: {grid: [1, 2, 3]}}\nsamples: 1\nmetric: latency\nmode: min\nconcurrency: 1\n"
+                 "trial:\n  command: [python3, plain.py, \"{n}\"]\n  metrics: {latency: \"took ([0-9.]+)\"}\n")
+        said = (r"unit of latency: ms in trial 0, s in trial 2: values in different units cannot be compared; .*name it: "
+                r"metrics: \{latency: \{match: …, unit: seconds\}\}")
+        out, _ = self.run_command("run", self.write(sweep))
+        self.assertRegex(" ".join(out.split()), said)
+        out, _ = self.run_command("status", "runs/units")
+        self.assertRegex(out, said)
+        out, _ = self.run_command("run", self.write(sweep.replace('"took ([0-9.]+)"', '{match: "took ([0-9.]+)", unit: seconds}')),
+                                  "--output", "named")
+        self.assertNotIn("unit of", out)
+        self.assertEqual([round(r["metrics"]["latency"], 9) for r in self.results("named")], [0.051, 0.052, 1.05])
+
     def test_a_metric_called_time_stands_apart_and_one_called_step_is_refused(self):
         self.write('import json, time\nfor i in range(3): print(json.dumps({"step": i, "time": i / 2, "accuracy": i}), flush=True)\n', "train.py")
         self.run_command("run", self.write(SWEEP.replace("schedule: {type: asha, grace_period: 1, max_steps: 9, reduction_factor: 3}\n", "")), "--set", "samples=1")

@@ -35,7 +35,7 @@ namespace hypertune::inline v0 {
 namespace wire {
 
 /// Must be raised whenever a message changes. Driver and worker must have the same version.
-inline constexpr std::uint32_t version = 8;
+inline constexpr std::uint32_t version = 9;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -175,6 +175,11 @@ class WireWriter : public PayloadWriter {
     put(m.report.attributes);
     put(m.report.over);
     put(std::string_view(m.report.remark));
+    put(std::uint64_t{m.report.units.size()});
+    for (const auto& [metric, unit] : m.report.units) {
+      put(std::string_view(metric));
+      put(std::string_view(unit));
+    }
     put(m.checkpoint.has_value());
     if (m.checkpoint) put(*m.checkpoint);
     put(m.fixed);
@@ -320,6 +325,11 @@ class WireReader : public PayloadReader {
     m.report.attributes = params();
     m.report.over = flag();
     m.report.remark = text();
+    m.report.units.resize(count(2));
+    for (auto& [metric, unit] : m.report.units) {
+      metric = text();
+      unit = text();
+    }
     if (flag()) m.checkpoint = checkpoint();
     m.fixed = flag();
     m.workers = small_number();

@@ -35,6 +35,9 @@ struct Report {
   bool over = false;
   /// Set by a runner of programs: what it has seen of the program that the user should know; said once.
   std::string remark = {};
+  /// Set by a runner of programs: by metric, the unit that the program prints behind its numbers, if none is named. Once
+  /// for each metric of an attempt.
+  std::vector<std::pair<std::string, std::string>> units = {};
 
   Report() = default;
   explicit Report(Metrics values) : metrics(std::move(values)) {}
@@ -44,7 +47,7 @@ struct Report {
   Report at(int s) &&;
   /// Sets an attribute of the trial with this report: `co_yield ht::report("loss", loss).with("phase", "warm-up")`.
   /// The last value of each name is kept; a text of more than 4,096 bytes is cut. Error of kind `usage` for an empty
-  /// name, or one of more than 128 bytes.
+  /// name, or one of more than 128 bytes or with control characters.
   Report with(std::string name, Value value) &&;
   /// Error of kind `usage` unless the step is from 0 to the largest int minus 1: the number of steps done must fit into
   /// an int.

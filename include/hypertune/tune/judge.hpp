@@ -138,6 +138,8 @@ class Judge {
  private:
   void track(const record::Any& what);
   void remember(const record::Any& what);
+  void leave_out_misnamed(TrialId trial, Metrics& metrics, Outcome& out);
+  void note_units(TrialId trial, const Report& report, Outcome& out);
   void note_reported(TrialId trial, const Attributes& attributes, Outcome& out);
   static bool remember_names(LiveTrial& run, const Metrics& metrics);
   std::string nearest_reported(const LiveTrial& run) const;

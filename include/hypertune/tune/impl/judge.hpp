@@ -8,9 +8,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -420,6 +424,7 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
   unpin_restorable(run);
   if (counts && step >= trials()[e.trial].steps) {
     note_reported(e.trial, e.report.attributes, out);
+    note_units(e.trial, e.report, out);
     if (!trials()[e.trial].reported) note_doubled(e.trial, e.report.metrics, out);
     const bool new_names = !trials()[e.trial].judged && remember_names(run, e.report.metrics);
     commit(record::TrialReported{e.trial, e.attempt, step, std::move(e.report.metrics), e.report.over}, out);

@@ -29,6 +29,7 @@
 #include <memory>
 #include <optional>
 #include <regex>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -122,6 +123,8 @@ class CommandRun final : public TrialRun {
   // Starts the command, for the first time or for the next of its repetitions.
   void start();
 
+  // Adds the units that were seen and not yet passed on.
+  void add_units(Report& report);
   // The next report of the command that runs; nullopt: the command has ended.
   std::optional<Report> next_of_command();
   // Adds what is measured of the command, in place of what it says itself under the same name.
@@ -270,6 +273,7 @@ class CommandRun final : public TrialRun {
   std::deque<JoinedReport> joined_;  // what it has made of that
   bool told_passing_ = false;
   std::map<std::string, std::string> behind_numbers_;  // the letters behind each metric's first number
+  std::set<std::string> told_units_;                   // metrics with which they were passed on
   std::optional<int> first_step_;                      // what the command calls its first step: 0 or 1
   std::optional<CheckpointInfo> adopted_;
   std::optional<std::string> not_adopted_;

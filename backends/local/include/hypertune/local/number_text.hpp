@@ -33,8 +33,8 @@ struct NumberPlace {
 
 /// The number of which the group has at least a part: `1.2D-03` for `([0-9.]+)` as well. What the expression itself
 /// names right before or behind the group is not taken as part of it. nullopt if it is no number, or may be meant in
-/// more than one way; then `why` says which. `unit_text`: set to the letters right behind the number, where no unit is
-/// named.
+/// more than one way; then `why` says which. `unit_text`, where no unit is named: set to the letters right behind the
+/// number, or to a unit that stands there apart or in the expression; units of time by one name each (`s` for `sec`).
 std::optional<double> number_in_line(const NumberPlace& place, NumberUnit unit, std::string& why,
                                      std::string* unit_text = nullptr);
 

@@ -282,8 +282,7 @@ HYPERTUNE_INLINE std::optional<double> CommandRun::find_number(const Line& line,
     if (behind.size() > 2 && behind.back() == 's') behind.pop_back();  // 1 step, 2 steps
     const auto& first = behind_numbers_.try_emplace(expression.name, behind).first->second;
     if (first != behind && expression.name != "step") {  // a step may be 1st, 2nd
-      why = fmt::format("{} follows it, and {} followed the one before: name the unit, or write it behind the group",
-                        behind, first);
+      why = fmt::format("{} follows it, and {} followed the one before: name the unit", behind, first);
       value.reset();
     }
   }

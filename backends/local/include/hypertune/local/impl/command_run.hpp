@@ -27,7 +27,9 @@
 namespace hypertune::inline v0::local::detail {
 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
-  return plan_.options.report == ReportRule::each || !leads() ? next_of_command() : only_report();
+  auto report = plan_.options.report == ReportRule::each || !leads() ? next_of_command() : only_report();
+  if (report) add_units(*report);
+  return report;
 }
 
 HYPERTUNE_INLINE std::optional<Report> CommandRun::next_of_command() {
@@ -81,6 +83,12 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::only_report() {
   report.over = true;
   report.remark.clear();
   return report;
+}
+
+HYPERTUNE_INLINE void CommandRun::add_units(Report& report) {
+  for (const auto& [metric, unit] : behind_numbers_)
+    if (find_metric(report.metrics, metric) != nullptr && told_units_.insert(metric).second)
+      report.units.emplace_back(metric, unit);
 }
 
 HYPERTUNE_INLINE void CommandRun::measure(Metrics& metrics) {
@@ -233,6 +241,8 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   not_adopted_.reset();
   ended_.clear();
   kept_checkpoint_.reset();
+  behind_numbers_.clear();
+  told_units_.clear();
   told_ = terminating_ = suspended_ = false;
   sigterms_before_ = sigterm_count();
   steps_ = context_->next_step();
@@ -267,7 +277,6 @@ HYPERTUNE_INLINE void CommandRun::start() {
   attributes_ = {};
   out_.emplace(max_line, plan_.step.has_value());
   err_.emplace(max_line, plan_.step.has_value());
-  behind_numbers_.clear();
   first_step_ = plan_.options.first_step;
   over_ = told_passing_ = false;
   refusal_ = {};

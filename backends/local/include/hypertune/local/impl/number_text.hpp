@@ -198,8 +198,8 @@ class NumberReader {
                                                                     {"secs", 1},
                                                                     {"second", 1},
                                                                     {"seconds", 1},
-                                                                    {"m", 60},
                                                                     {"min", 60},
+                                                                    {"m", 60},
                                                                     {"mins", 60},
                                                                     {"minute", 60},
                                                                     {"minutes", 60},
@@ -320,6 +320,11 @@ inline std::string judge_rest(const NumberReader& reader, NumberReader::Number& 
   return "";
 }
 
+/// What may stand behind a prefix.
+inline constexpr std::array<std::string_view, 24> counted_things{
+    "",     "B",     "b",   "bit", "bits", "byte", "bytes", "Byte", "bps", "Bps", "Hz", "FLOPS",
+    "FLOP", "flops", "ops", "OPS", "iops", "IOPS", "pps",   "rps",  "qps", "tps", "it", "req"};
+
 /// Scales a number by what stands behind it. Returns the reason for which it is refused.
 inline std::string scale(const NumberReader& reader, NumberUnit unit, NumberReader::Number& number) {
   std::size_t end = number.end;
@@ -358,16 +363,35 @@ inline std::string scale(const NumberReader& reader, NumberUnit unit, NumberRead
     return std::find(names.begin(), names.end(), name) != names.end();
   };
   static constexpr std::array<std::string_view, 6> bytes{"", "B", "byte", "bytes", "Byte", "Bps"};
-  static constexpr std::array<std::string_view, 24> counted{
-      "",     "B",     "b",   "bit", "bits", "byte", "bytes", "Byte", "bps", "Bps", "Hz", "FLOPS",
-      "FLOP", "flops", "ops", "OPS", "iops", "IOPS", "pps",   "rps",  "qps", "tps", "it", "req"};
-  if (unit == NumberUnit::bytes ? !is_one_of(base, bytes) : !is_one_of(base, counted))
+  if (unit == NumberUnit::bytes ? !is_one_of(base, bytes) : !is_one_of(base, counted_things))
     return unit == NumberUnit::bytes ? refused("bytes: B, kB, KiB, MB, …") : std::string();  // counted things
   if (factor > 0) number.value *= factor;
   number.end = word_end;
   if (std::string per; reader.at_char(word_end, '/') && !(per = reader.word(word_end + 1, word_end)).empty())
     number.end = word_end;  // MiB/s
   return "";
+}
+
+/// One name for each unit of time; any other word as it is. `m` may be something else.
+inline std::string common_name(std::string word) {
+  if (const double factor = NumberReader::time_unit(word); factor > 0 && word != "m")
+    for (const std::string_view name : {"ns", "us", "ms", "s", "min", "h", "d"})
+      if (NumberReader::time_unit(name) == factor) return std::string(name);
+  return word;
+}
+
+/// A unit of time, or of things that are counted in thousands, that stands behind a number, apart or not.
+inline std::string unit_after(const NumberReader& reader, std::size_t at) {
+  if (reader.at_char(at, ' ')) ++at;
+  std::size_t end = 0;
+  const std::string word = reader.word(at, end);
+  if (word.empty() || reader.digit(end)) return "";
+  if (NumberReader::time_unit(word) > 0) return word;
+  const std::size_t letters = word.size() > 1 && word[1] == 'i' ? 2 : 1;
+  const std::string_view base = std::string_view(word).substr(std::min(letters, word.size()));
+  const bool counted = NumberReader::prefix(word[0], false) > 0 &&
+                       std::find(counted_things.begin(), counted_things.end(), base) != counted_things.end();
+  return counted || word == "B" || word == "bytes" ? word : "";
 }
 
 /// Whether the expression says itself what stands before or behind its group: then that is no part of the number.
@@ -501,7 +525,8 @@ HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, 
     const bool exponent = word.size() == 1 && std::string_view("eEdD").find(word[0]) != std::string_view::npos;
     if (unit != NumberUnit::none || word.empty() || exponent || word_end != end) return refuse("");
   }
-  if (unit_text != nullptr) *unit_text = std::move(behind);
+  if (unit_text != nullptr && unit == NumberUnit::none)
+    *unit_text = detail::common_name(behind.empty() ? detail::unit_after(all, number->end) : std::move(behind));
   return number->value;
 }
 
