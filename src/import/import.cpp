@@ -73,6 +73,30 @@ std::string space_text(const ForeignStudy& study) {
   return text;
 }
 
+// A line break in a name would break tables.
+std::string plain_name(std::string name) {
+  for (char& c : name)
+    if (hypertune::detail::is_control(c)) c = '_';
+  return name;
+}
+
+Attributes plain_names(const Attributes& attributes) {
+  Attributes plain;
+  for (const auto& [name, value] : attributes) plain.set(plain_name(name), value);
+  return plain;
+}
+
+void make_names_plain(ForeignStudy& study) {
+  for (auto& objective : study.objectives) objective.metric = plain_name(std::move(objective.metric));
+  for (auto& bound : study.constraints) bound.metric = plain_name(std::move(bound.metric));
+  study.attributes = plain_names(study.attributes);
+  for (auto& trial : study.trials) {
+    trial.attributes = plain_names(trial.attributes);
+    for (auto& report : trial.reports)
+      for (auto& metric : report.metrics) metric.first = plain_name(std::move(metric.first));
+  }
+}
+
 struct Event {
   Seconds time;
   record::Any what;
@@ -119,6 +143,7 @@ Imported import_experiment(const std::filesystem::path& source, const std::files
   out.damage = study.damage;
   out.earlier = study.earlier;
   if (study.trials.empty()) fail(Errc::input, "'{}' has no trial that has ended", source.string());
+  in::make_names_plain(study);
   in::settle_times(study);
   const Seconds begin = study.trials.front().created;
   std::vector<in::Event> events;

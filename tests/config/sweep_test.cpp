@@ -293,4 +293,6 @@ TEST_CASE("trial.measure") {
   CHECK_THAT(refused("[duration, duration]"), ContainsSubstring("measured twice"));
   CHECK_THAT(refused("{step: duration}"), ContainsSubstring("no metric can be called 'step'"));
   CHECK_THAT(refused("{loss: duration}", ", metrics: {loss: 'a(b)'}"), ContainsSubstring("has an expression"));
+  CHECK_THAT(refused(R"({"two\nlines": duration})"),
+             ContainsSubstring("the name of the metric 'two?lines' has control characters"));
 }

@@ -489,6 +489,8 @@ TEST_CASE("names that mean something else in a report's line are refused before 
                     ContainsSubstring("no metric can be called 'step'") && ContainsSubstring("(epoch, say)"));
   CHECK_THROWS_WITH(shell("x", {.objectives = {"checkpoint"}}),
                     ContainsSubstring("no metric can be called 'checkpoint'"));
+  CHECK_THROWS_WITH(shell("x", {.metrics = {{"two\nlines", "s=(.)"}}}),
+                    ContainsSubstring("the name of the metric 'two?lines' has control characters"));
 }
 
 TEST_CASE("what speaks of a lost connection is told from other last words") {

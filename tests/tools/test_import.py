@@ -149,6 +149,19 @@ class Import(Case):
             self.assertEqual([t["metrics"] for t in trials], [{"value": value} for value in values])
             self.assertEqual([t["attributes"] for t in trials], [{"optuna_number": str(i)} for i in range(len(values))])
 
+    def test_control_characters_in_names(self):
+        """hypertune has none in the names of attributes and metrics, so that its tables have a line for each trial."""
+        self.optuna_log([(COMPLETE, [1.0], {0: 1.5})])
+        with open(self.folder / "a.log", "a") as log:
+            # Only trials that run take attributes.
+            log.write("".join(json.dumps({"worker_id": "w", **line}) + "\n" for line in (
+                {"op_code": 4, "study_id": 0, "datetime_start": "2026-01-01T00:02:00"}, {"op_code": 8, "trial_id": 1, "user_attr": {"a\nb": "x"}},
+                {"op_code": 6, "trial_id": 1, "state": COMPLETE, "values": [2.0], "datetime_complete": "2026-01-01T00:02:01"},
+                {"op_code": 2, "study_id": 0, "user_attr": {"c\td": 1}})))
+        self.run_command("import", "a.log", "-o", "old")
+        self.assertEqual(self.results("old")[1]["attributes"], {"a_b": "x", "optuna_number": "1"})
+        self.assertIn("c_d: 1", self.run_command("status", "old")[0])
+
     def test_what_is_damaged(self):
         self.ray_trial("a", {"lr": 0.1})
         self.ray_trial("b", {"lr": 0.2})

@@ -832,6 +832,50 @@ TEST_CASE("what a runner has seen of a program is said once") {
   }
 }
 
+TEST_CASE("metrics and attributes whose names have control characters are left out, and said once") {
+  Bench bench({.samples = 2}, {host("a", 2)});
+  bench.fill();
+  for (ht::TrialId trial = 0; trial < 2; ++trial) {
+    ht::Report report({{"loss", 1}, {"two\nlines", 2}, {"bell\a", 3}});
+    report.attributes.set("a\tb", std::string("x"));
+    report.attributes.set("kept", std::string("x"));
+    bench.send(ht::Reported{trial, 0, std::move(report), {}});
+    REQUIRE(bench.records<record::TrialReported>().size() == 1);
+    CHECK(bench.records<record::TrialReported>().at(0).metrics == ht::Metrics{{"loss", 1}});
+    CHECK(bench.records<record::AttributesSet>().at(0).attributes.size() == 1);
+    const std::string said =
+        "trial 0: the name of the metric 'two?lines' has control characters ('?'), such as a line break: "
+        "it is left out (said once)";
+    CHECK(std::count(bench.notices().begin(), bench.notices().end(), said) == (trial == 0 ? 1 : 0));
+  }
+}
+
+TEST_CASE("units that differ between trials are noted with the experiment, and said once") {
+  Bench bench({.samples = 3}, {host("a", 3)});
+  bench.fill();
+  const auto report = [&](ht::TrialId trial, const std::string& unit) {
+    ht::Report made({{"loss", 1}});
+    made.units = {{"loss", unit}};
+    bench.send(ht::Reported{trial, 0, std::move(made), {}});
+    const auto set = bench.records<record::AttributesSet>();
+    return set.empty() ? "" : ht::to_string(*set.at(0).attributes.find("unit of loss"));
+  };
+  CHECK(report(1, "ms") == "ms (trial 1)");
+  CHECK(report(0, "ms") == "");
+  CHECK(bench.notices().empty());
+  const std::string said =
+      "ms in trial 1, s in trial 2: values in different units cannot be compared; print one unit always, or name it: "
+      "metrics: {loss: {match: …, unit: seconds}}";
+  CHECK(report(2, "s") == said);
+  CHECK(bench.notices() == std::vector<std::string>{"the unit of 'loss' is " + said});
+  ht::Report again({{"loss", 1}});
+  again.step = 1;
+  again.units = {{"loss", "min"}};
+  bench.send(ht::Reported{0, 0, std::move(again), {}});
+  CHECK(bench.records<record::AttributesSet>().empty());
+  CHECK(bench.notices().empty());
+}
+
 TEST_CASE("a Stop that crosses Paused ends the run that is held after all") {
   Bench bench({.samples = 3, .failures = {.max_trials = 1}}, {host("a", 3)});
   bench.script().on_report = [](const ht::Progress&) { return Decision::pause; };

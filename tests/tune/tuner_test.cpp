@@ -266,6 +266,8 @@ TEST_CASE("options that contradict each other, and times that are none, are erro
   CHECK(complaint([](auto& o) {
           o.objectives = {{"a", ht::Mode::minimize}, {"b", ht::Mode::minimize}, {"a", ht::Mode::maximize}};
         }) == ".objectives: 'a' is given twice");
+  CHECK(complaint([](auto& o) { o.metric = "a\tb"; }) ==
+        "the name of the metric 'a?b' has control characters ('?'), such as a line break");
   CHECK(complaint([](auto& o) { o.max_failed_trials = -1; }) ==
         ".max_failed_trials is -1: it must be 0 (no limit) or more");
   CHECK(complaint([](auto& o) { o.hang_limit = -1; }) == ".hang_limit is -1: it must be 0 s or more");

@@ -142,7 +142,8 @@ inline Attributes attributes_from(const json::value& value, std::string_view bod
   for (const auto& entry : *object) {
     const std::string name(entry.key());
     if (!is_attribute_name(name))
-      fail(Errc::input, "an attribute's name must have 1 to {} bytes, not {}", max_attribute_name, name.size());
+      fail(Errc::input, "an attribute's name must have 1 to {} bytes, not {}, and no control characters",
+           max_attribute_name, name.size());
     const auto& given = entry.value();
     if (given.is_string())
       attributes.set(name, std::string(given.get_string()));

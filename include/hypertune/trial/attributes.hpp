@@ -6,6 +6,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/space/params.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19,12 +20,18 @@ namespace hypertune::inline v0 {
 /// `hypertune note`.
 using Attributes = Params;
 
-/// Limits: bytes of a text (longer ones are cut), bytes of a name, names per trial and for the experiment.
+/// Limits: bytes of a text (longer ones are cut), bytes of a name (which has no control characters), names per trial and
+/// for the experiment.
 inline constexpr std::size_t max_attribute = 4096, max_attribute_name = 128, max_attributes = 256;
 
 namespace detail {
 
-inline bool is_attribute_name(std::string_view name) { return !name.empty() && name.size() <= max_attribute_name; }
+constexpr bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+inline bool has_control(std::string_view text) { return std::any_of(text.begin(), text.end(), is_control); }
+
+inline bool is_attribute_name(std::string_view name) {
+  return !name.empty() && name.size() <= max_attribute_name && !has_control(name);
+}
 
 /// Error of kind `usage` for an invalid name.
 void require_attribute_name(std::string_view name);

@@ -9,7 +9,11 @@
 
 namespace hypertune::inline v0::detail {
 
-/// Why a command cannot have a metric of this name: its report lines use the name for something else. Empty: it can.
+/// Why no metric can have this name: it has control characters, such as a line break. Empty: it can.
+std::string refused_name(std::string_view metric);
+
+/// Why a command cannot have a metric of this name: its report lines use the name for something else, or
+/// refused_name(). Empty: it can.
 std::string reserved_in_report_lines(std::string_view metric);
 
 /// The name of a metric in places where hypertune's own `step` stands beside it: progress.csv, the JSON of a report, and

@@ -13,6 +13,7 @@
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/show/terminal_display.hpp>
 #include <hypertune/space/detail/space_changes.hpp>
+#include <hypertune/trial/metric_name.hpp>
 #include <hypertune/tune/best_folder.hpp>
 #include <hypertune/tune/controller.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
@@ -87,6 +88,10 @@ class Experiment {
     for (auto objective = objectives.begin(); objective != objectives.end(); ++objective)
       if (std::any_of(objectives.begin(), objective, [&](const auto& o) { return o.metric == objective->metric; }))
         fail(Errc::usage, ".objectives: '{}' is given twice", objective->metric);
+    for (const auto& objective : objectives)
+      if (const auto why = detail::refused_name(objective.metric); !why.empty()) fail(Errc::usage, "{}", why);
+    for (const auto& bound : options.constraints)
+      if (const auto why = detail::refused_name(bound.metric); !why.empty()) fail(Errc::usage, "{}", why);
     if (objectives.size() > 1 && !options.search.multi_objective())
       fail(Errc::usage,
            "the searcher '{}' reads one objective only, but {} are given: auto, nsga2, nsga3, tpe, gp, random, sobol "

@@ -161,7 +161,8 @@ class Judge {
   HostFaults faults_;
   std::set<std::string> excluded_;
   SaveFailures save_failures_;
-  bool told_misnamed_ = false, told_doubled_ = false, told_unbounded_ = false, told_unsaved_ = false;
+  bool told_unnamed_ = false, told_misnamed_ = false, told_doubled_ = false, told_unbounded_ = false,
+       told_unsaved_ = false;
   bool saved_ = false;          // some trial, since this driver began
   std::set<TrialId> overfull_;  // trials that have reported more attributes than are kept
   Retention retention_;

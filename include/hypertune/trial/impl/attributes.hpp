@@ -11,6 +11,8 @@ HYPERTUNE_INLINE void require_attribute_name(std::string_view name) {
   if (name.size() > max_attribute_name)
     fail(Errc::usage, "an attribute's name has {} bytes, more than {}: '{}…'", name.size(), max_attribute_name,
          name.substr(0, 40));
+  if (has_control(name))
+    fail(Errc::usage, "an attribute's name of {} bytes has control characters, such as a line break", name.size());
 }
 
 HYPERTUNE_INLINE Value bounded_attribute(Value value) {

@@ -1,11 +1,21 @@
 // Names of metrics that have another meaning in some places: definitions.
 #pragma once
 
+#include <hypertune/trial/attributes.hpp>
 #include <hypertune/trial/metric_name.hpp>
 
 namespace hypertune::inline v0::detail {
 
+HYPERTUNE_INLINE std::string refused_name(std::string_view metric) {
+  if (!has_control(metric)) return "";
+  std::string shown(metric.substr(0, 100));
+  for (char& c : shown)
+    if (is_control(c)) c = '?';
+  return detail::format("the name of the metric '{}' has control characters ('?'), such as a line break", shown);
+}
+
 HYPERTUNE_INLINE std::string reserved_in_report_lines(std::string_view metric) {
+  if (auto why = refused_name(metric); !why.empty()) return why;
   const std::string_view means = metric == "step"         ? "the number of its step"
                                  : metric == "checkpoint" ? "the checkpoint that was saved"
                                                           : "";

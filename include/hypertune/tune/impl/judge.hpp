@@ -4,6 +4,8 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/trial/metric_name.hpp>
+#include <hypertune/trial/metric_units.hpp>
 #include <hypertune/tune/judge.hpp>
 
 #include <algorithm>
@@ -168,6 +170,8 @@ HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outco
     if (result.steps < 1) fail(Errc::usage, "a known result is of {} steps: it must be 1 or more", result.steps);
     if (!losses_of(result.metrics, state_.objectives()))
       fail(Errc::usage, "a known result lacks the metric that is tuned ('{}')", state_.objectives().front().metric);
+    for (const auto& [name, value] : result.metrics)
+      if (const auto why = detail::refused_name(name); !why.empty()) fail(Errc::usage, "a known result: {}", why);
     const Point point = state_.space().configuration(result.params);
     const auto is_it = [&](const RecordedKnown& before) {
       const auto& entry = trials()[before.trial];
@@ -214,9 +218,28 @@ HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attr
   if (auto changed = detail::merge_attributes(all, attributes, left_out); !changed.empty())
     commit(record::AttributesSet{trial, std::move(changed)}, out);
   if (left_out > 0 && overfull_.insert(trial).second)
-    out.notices.push_back(
-        detail::format("trial {}: not every attribute is kept: a trial has {} at most, with names of 1 to {} bytes",
-                       trial, max_attributes, max_attribute_name));
+    out.notices.push_back(detail::format(
+        "trial {}: not every attribute is kept: a trial has {} at most, with names of 1 to {} bytes, none of "
+        "them a control character",
+        trial, max_attributes, max_attribute_name));
+}
+
+// A program may choose its unit by the size of the number: then its smallest values would be the worst ones.
+HYPERTUNE_INLINE void Judge::note_units(TrialId trial, const Report& report, Outcome& out) {
+  for (const auto& [metric, unit] : report.units) {
+    const std::string name = detail::unit_attribute(metric);
+    if (!detail::is_attribute_name(name)) continue;
+    const Value* noted = state_.attributes(-1).find(name);
+    const auto* text = noted == nullptr ? nullptr : std::get_if<std::string>(noted);
+    if (noted != nullptr && text == nullptr) continue;  // it is the user's
+    auto now =
+        text == nullptr ? detail::unit_of_first(unit, trial) : detail::unit_of_another(*text, metric, unit, trial);
+    if (!now) continue;
+    if (text != nullptr) out.notices.push_back(detail::format("the unit of '{}' is {}", metric, *now));
+    Attributes attributes;
+    attributes.set(name, *std::move(now));
+    note_reported(-1, attributes, out);
+  }
 }
 
 // Remembers the names of reported metrics, for a user who has misspelt the objective; a few are enough. Returns whether
@@ -261,6 +284,17 @@ HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, 
   told_misnamed_ = true;
   out.notices.push_back(detail::format("trial {} has not reported '{}' yet, without which it fails{}", trial,
                                        state_.objectives().front().metric, reported_instead(run)));
+}
+
+// A line break in a name would break tables, and lines of a log.
+HYPERTUNE_INLINE void Judge::leave_out_misnamed(TrialId trial, Metrics& metrics, Outcome& out) {
+  const auto is_refused = [](const auto& metric) { return !detail::refused_name(metric.first).empty(); };
+  const auto first = std::find_if(metrics.begin(), metrics.end(), is_refused);
+  if (first == metrics.end()) return;
+  if (!std::exchange(told_unnamed_, true))
+    out.notices.push_back(
+        detail::format("trial {}: {}: it is left out (said once)", trial, detail::refused_name(first->first)));
+  std::erase_if(metrics, is_refused);
 }
 
 HYPERTUNE_INLINE void Judge::note_doubled(TrialId trial, const Metrics& metrics, Outcome& out) {
@@ -423,6 +457,7 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
   const bool restored = !run.restoring.empty();
   unpin_restorable(run);
   if (counts && step >= trials()[e.trial].steps) {
+    leave_out_misnamed(e.trial, e.report.metrics, out);
     note_reported(e.trial, e.report.attributes, out);
     note_units(e.trial, e.report, out);
     if (!trials()[e.trial].reported) note_doubled(e.trial, e.report.metrics, out);
