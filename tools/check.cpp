@@ -288,18 +288,25 @@ void print_forecast(const Sweep& sweep, const Node& root, int parallel) {
   int steps = 0;
   for (const char* name : {"steps", "training_iteration"})
     if (const auto given = stop ? stop->find(name) : std::nullopt) steps = given->as<int>();
+  const bool one = makes_one_report(sweep);
+  if (one) steps = 1;
   const auto found = forecast(sweep, parallel > 0 ? parallel : std::max(sweep.options.concurrency, 8), steps);
   if (!found) {
     const auto each = trials_per_sample(sweep.space, sweep.options.search);
     const int most = sweep.options.schedule.max_steps();
     const bool grid = has_grid(sweep.space) && !sweep.options.search.finite();  // each combination runs at least once
     const std::int64_t samples = std::max<std::int64_t>(*sweep.options.samples, grid ? 1 : 0);
+    std::int64_t trials = samples * each;
+    if (const auto end = trials_until_end(sweep)) trials = std::min(trials, *end);
     const auto text = samples > 0
-                          ? fmt::format("{}; ", samples * each)
+                          ? fmt::format("{}; ", trials)
                           : std::string("as many as there are until 'stop' holds or the searcher comes to its end; ");
-    return print_row("trials", text + (most > 0 ? fmt::format("each trains {} at most", plural(most, "step"))
-                                                : "each trains until its command ends"));
+    return print_row("trials", text + (one        ? "each makes one report, when its command has ended"
+                                       : most > 0 ? fmt::format("each trains {} at most", plural(most, "step"))
+                                                  : "each trains until its command ends"));
   }
+  if (one)
+    return print_row("trials", fmt::format("{}; each makes one report, when its command has ended", found->trials));
   print_row("trials", fmt::format("{}; {} steps in all{}", found->trials, found->steps,
                                   found->scaled ? ", about (a part was played)" : ""));
   if (found->reached.size() < 2) return;

@@ -1,5 +1,6 @@
 #include "check_warnings.hpp"
 
+#include "forecast.hpp"
 #include "local_trials.hpp"
 #include "metric_names.hpp"
 
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -139,6 +141,29 @@ bool about_script(const Sweep& sweep, std::vector<std::string>& warnings) {
   return true;
 }
 
+// A space with fewer configurations than trials are asked for.
+void about_end(const Sweep& sweep, std::vector<std::string>& warnings) {
+  const Options& options = sweep.options;
+  if (options.samples <= 0) return;
+  const std::int64_t wanted = *options.samples * trials_per_sample(sweep.space, options.search);
+  const auto points = sweep.space.cardinality();
+  const std::string has = points ? fmt::format("the space has {} configuration{}", *points, *points == 1 ? "" : "s")
+                                 : "the space has fewer configurations";
+  if (const auto end = trials_until_end(sweep); end && *end < wanted) {
+    warnings.push_back(fmt::format("'samples' is {}, but {}: the run ends after {} trial{}, when all have been tried",
+                                   *options.samples, has, *end, *end == 1 ? "" : "s"));
+    return;
+  }
+  if (!points || sweep.space.grid_size() > 1 || options.search.finite() ||
+      static_cast<double>(*points) >= static_cast<double>(*options.samples))
+    return;
+  const std::string searcher = options.search.name();
+  const bool draws = searcher.find("random") != std::string::npos || searcher.find("sobol") != std::string::npos;
+  if (!draws && searcher.find("cma_es") == std::string::npos) return;
+  warnings.push_back(fmt::format("'samples' is {}, but {}: some are tried again{}", *options.samples, has,
+                                 draws ? "" : ", until all have been tried"));
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int cores) {
@@ -163,17 +188,18 @@ std::vector<std::string> warnings_about(const Sweep& sweep, int parallel, int co
   constexpr std::uint64_t large = 100'000;
   if (grid > large)
     warnings.push_back(fmt::format("the grid has {} combinations: domains with a range need far fewer trials", grid));
-  if (const auto points = sweep.space.cardinality();
-      points && grid <= 1 && options.samples > 0 &&
-      static_cast<double>(*points) < static_cast<double>(*options.samples))
-    warnings.push_back(fmt::format("'samples' is {}, but the space has {} configuration{}: some are tried again",
-                                   *options.samples, *points, *points == 1 ? "" : "s"));
+  about_end(sweep, warnings);
   if (cores > 0 && options.concurrency > cores && options.resources.cpus == 0)
     warnings.push_back(fmt::format("'concurrency' is {}, but this machine has {} cores: trials slow each other down",
                                    options.concurrency, cores));
   if (parallel > 0 && options.concurrency > parallel)
     warnings.push_back(
         fmt::format("'concurrency' is {}, but there is room for {} trials at once", options.concurrency, parallel));
+  if (makes_one_report(sweep) && options.schedule.name() != "fifo")
+    warnings.push_back(fmt::format(
+        "each trial makes one report, when its command has ended, so that '{}' can stop none early: leave 'schedule' "
+        "out, or let the command report more than once",
+        options.schedule.name()));
   if (options.schedule.max_steps() == 1)
     warnings.push_back("the schedule ends each trial after 1 step: 'max_steps' is in reports, not in epochs");
   if (options.start_with.size() > static_cast<std::size_t>(std::max<std::int64_t>(*options.samples, 0)) &&

@@ -2,13 +2,16 @@
 
 #include <hypertune/execute/simulated.hpp>
 #include <hypertune/files/temporary_folder.hpp>
+#include <hypertune/random.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/detail/tried.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -58,7 +61,48 @@ class CurveProgram final : public Program {
   std::vector<Objective> objectives_;
 };
 
+// "repeat(tpe, 3)": 3
+std::int64_t repeats_of(const std::string& searcher) {
+  if (!searcher.starts_with("repeat(")) return 1;
+  const auto comma = searcher.rfind(", ", searcher.rfind(')'));
+  return std::max(1LL, std::strtoll(searcher.c_str() + comma + 2, nullptr, 10));
+}
+
 }  // namespace
+
+std::optional<std::int64_t> trials_until_end(const Sweep& sweep) {
+  const Options& given = sweep.options;
+  const std::string name = given.search.name();
+  if (given.search.finite()) {
+    constexpr std::int64_t most = 100'000;
+    AnySearcher search = given.search;
+    search.prepare(sweep.space, {.objectives = objectives_of(given).size(), .samples = most, .seed = *given.seed});
+    for (TrialId trial = 0; trial < most; ++trial) {
+      Rng rng = derived_rng(*given.seed, {static_cast<std::uint64_t>(trial)});
+      auto next = search.suggest({.trial = trial, .rng = rng});
+      if (next.kind == Suggestion::Kind::exhausted) return trial;
+      if (next.kind == Suggestion::Kind::wait) break;
+      search.observe({.kind = Observation::Kind::started, .trial = trial, .point = std::move(next.point)});
+    }
+    return std::nullopt;
+  }
+  for (const char* endless : {"random", "sobol", "cma_es"})
+    if (name.find(endless) != std::string::npos) return std::nullopt;
+  const auto all = detail::Tried(sweep.space).untried();
+  if (!all) return std::nullopt;
+  return static_cast<std::int64_t>(all->size()) * repeats_of(name);
+}
+
+bool makes_one_report(const Sweep& sweep) {
+  if (!sweep.trial) return false;
+  const TrialSpec& trial = *sweep.trial;
+  const auto objectives = objectives_of(sweep.options);
+  return trial.report != ReportRule::each || trial.repeat.times > 1 ||
+         std::all_of(objectives.begin(), objectives.end(), [&](const Objective& objective) {
+           return std::any_of(trial.measure.begin(), trial.measure.end(),
+                              [&](const auto& each) { return each.first == objective.metric; });
+         });
+}
 
 std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   const Options& given = sweep.options;
@@ -71,7 +115,8 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   if (each > most_trials || bound == 0 || bound > most_steps / fewest || (samples == 0 && !given.search.finite()) ||
       given.schedule.name().starts_with("hyper_sched"))
     return std::nullopt;
-  const std::int64_t wanted = std::max<std::int64_t>(samples, 1) * each;
+  std::int64_t wanted = std::max<std::int64_t>(samples, 1) * each;
+  if (const auto end = trials_until_end(sweep)) wanted = std::min(wanted, std::max<std::int64_t>(*end, 1));
   const std::int64_t played = std::min({wanted, most_trials, std::max<std::int64_t>(most_steps / bound, fewest)});
   const detail::TemporaryFolder folder;
   Options options;

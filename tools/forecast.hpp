@@ -18,6 +18,13 @@ struct Forecast {
   bool scaled = false;                 ///< simulated with a part of the trials, and scaled up
 };
 
+/// How many trials there are until the searcher has tried all configurations; nullopt: it comes to no end, or that is
+/// not known.
+std::optional<std::int64_t> trials_until_end(const Sweep& sweep);
+
+/// Whether each trial makes one report, when its command has ended: no schedule can stop it earlier.
+bool makes_one_report(const Sweep& sweep);
+
 /// Simulates the sweep: its scheduler, on `parallel` workers, with learning curves whose order does not change. nullopt
 /// if nothing limits the steps or the number of trials, or if the scheduler depends on time. `steps`: the value of
 /// `stop.steps`, 0 if there is none.

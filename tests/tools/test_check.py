@@ -112,6 +112,42 @@ class Check(Case):
         self.assertIn("group: {network: 10.1.0.0/16}", err)
         self.check(apart + "group: {network: 10.1.0.0/16}\n")
 
+    def test_a_space_with_fewer_configurations_than_samples(self):
+        """check, the run's last line and its status say the same."""
+        self.environment.update(STEPS="1")
+        space = GOOD[GOOD.index("space:"):GOOD.index("metric:")]
+        text = re.sub("schedule: .*\n", "", GOOD.replace(space, "space:\n  lr: {choice: [0.1, 0.2, 0.3]}\n  hidden: {choice: [16]}\n").replace("samples: 27", "samples: 6"))
+        for search, trials in (("auto", 3), ("tpe", 3), ("{type: tpe, repeat: 2}", 6), ("{type: nsga2, repeat: 1}", 3), ("grid", 3), ("{type: gp, max_concurrent: 1}", 3),
+                               ("random", 6), ("sobol", 6)):
+            with self.subTest(search=search):
+                out = " ".join(self.check(text, "--set", f"search={search}")[0].split())
+                if trials < 6:
+                    self.assertIn("warning 'samples' is 6, but the space has 3 configurations: the run ends after 3 trials, when all have been tried", out)
+                    self.assertNotIn("again", out)
+                elif "repeat" in search:
+                    self.assertNotIn("'samples' is 6", out)
+                else:
+                    self.assertIn("'samples' is 6, but the space has 3 configurations: some are tried again", out)
+                self.assertRegex(out, rf" trials {trials};")
+                out, err = self.run_command("run", "sweep.yaml", "--plain", "--set", f"search={search}", "--output", "runs/few")
+                said = " ".join((out + err).split())
+                self.assertIn(f"{trials}/6 trials", said)
+                self.assertEqual("(no configuration is left that was not tried: 3 trials instead of 6)" in said, trials < 6, said)
+                status, _ = self.run_command("status", "runs/few")
+                self.assertEqual("ended: no configuration is left that was not tried: 3 trials instead of 6" in status, trials < 6, status)
+                self.assertEqual(len(self.results("runs/few")), trials)
+                shutil.rmtree(self.folder / "runs")
+
+    def test_trials_with_one_report(self):
+        """No schedule can stop them: what is said of steps would be wrong."""
+        measured = GOOD.replace("metric: accuracy\nmode: max", "metric: duration\nmode: min").replace("trial:\n", "trial:\n  measure: [duration]\n")
+        for text in (measured, GOOD.replace("trial:\n", "trial:\n  report: last\n"), GOOD.replace("trial:\n", "trial:\n  report: best\n  repeat: 3\n")):
+            out = " ".join(self.check(text)[0].split())
+            self.assertIn("trials 27; each makes one report, when its command has ended", out)
+            self.assertNotIn("steps in all", out)
+            self.assertIn("so that 'asha' can stop none early: leave 'schedule' out", out)
+            self.assertNotIn("warning", self.check(re.sub("schedule: .*\n", "", text))[0])
+
     def test_an_experiment_that_is_there(self):
         self.environment.update(STEPS="2")
         self.run_command("run", self.write(GOOD), "--quiet", "--set", "samples=2")

@@ -127,6 +127,8 @@ class Controller {
   bool finished() const { return running() == 0 && done_; }
   /// Why the experiment ended, unless everything was tried.
   const std::optional<std::string>& why_ended() const { return ending_; }
+  /// If nothing ended it, and there are fewer trials than were asked for all the same: a line about that.
+  std::string why_fewer() const { return ending_ || interrupted_ ? "" : judge_.why_fewer(); }
   std::size_t running() const { return dispatcher_.running(); }
   const Placement& placement() const { return dispatcher_.placement(); }
   /// At the end: a line about lost checkpoints that the user has not been told about yet.

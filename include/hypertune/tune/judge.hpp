@@ -103,6 +103,8 @@ class Judge {
     return !exhausted_ && (rules_.samples == 0 || trials().size() - state_.known() < rules_.samples);
   }
   bool exhausted() const { return exhausted_; }
+  /// If the searcher came to its end before there were as many trials as were asked for: a line about that.
+  std::string why_fewer() const;
   enum class Created : std::uint8_t { one, none, later };  // later: its configuration is being computed
   /// Creates one more trial: the last of trials().
   Created create(Outcome& out);

@@ -362,6 +362,13 @@ HYPERTUNE_INLINE void Judge::drop(const CheckpointInfo& checkpoint, const std::s
   commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
 }
 
+HYPERTUNE_INLINE std::string Judge::why_fewer() const {
+  const auto made = static_cast<std::int64_t>(trials().size()) - static_cast<std::int64_t>(state_.known());
+  if (!exhausted_ || made >= rules_.samples) return "";
+  return detail::format("no configuration is left that was not tried: {} trial{} instead of {}", made,
+                        made == 1 ? "" : "s", rules_.samples);
+}
+
 HYPERTUNE_INLINE std::string Judge::note(TrialId trial, const Attributes& attributes, Outcome& out) {
   if (trial >= 0 && !trials().contains(trial))
     fail(Errc::usage, "there is no trial {}: there are {}", trial, trials().size());

@@ -558,7 +558,7 @@ HYPERTUNE_INLINE Results Tuner::State::run_in(const detail::FreshFolder& folder)
   control_end.reset();
   const auto end = [&] {
     const auto& controller = experiment_->controller();
-    experiment_->end(now(), controller.interrupted(), controller.why_ended().value_or(""));
+    experiment_->end(now(), controller.interrupted(), controller.why_ended().value_or(controller.why_fewer()));
   };
   // If trials were abandoned, shutdown() may wait for their threads for long, and the user may kill the process: so
   // record the end first.
