@@ -56,6 +56,9 @@ std::string tunnel_line(std::uint16_t port);
 const char* state_of(const ExperimentInfo& info, bool driven, const std::string& exit_reason, bool paused);
 /// Asks the driver of a running experiment whether the user has paused the whole experiment.
 bool is_paused(const std::string& directory);
+
+/// The file in an experiment's folder with the options that overrode the sweep's file in its last run.
+inline constexpr const char* options_file = "resume-options";
 /// Error of kind `usage` if `file` is a sweep: status needs an experiment or a cluster.
 void refuse_sweep(const std::string& file);
 int status(const std::string& directory, const std::string& format);

@@ -5,6 +5,7 @@
 #include "terminal_text.hpp"
 
 #include <hypertune/config/yaml.hpp>
+#include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/text_width.hpp>
@@ -104,7 +105,10 @@ std::vector<TrialResult> first_running(const Results& results) {
 
 std::string how_to_resume(const std::string& directory) {
   if (belongs_to_job()) return "its job goes on with it; where that has ended, `hypertune submit --kubernetes` does";
-  return "go on with --resume --output " + detail::shell_quote(directory);
+  std::string options = detail::read_file(std::filesystem::path(directory) / options_file).value_or("");
+  options = options.substr(0, options.find('\n'));
+  return "go on with --resume --output " + detail::shell_quote(directory) +
+         (options.empty() ? "" : " " + printable(options));
 }
 
 std::string why_waiting(const TrialResult& trial, const WhyAnswer& waits, bool running, const std::string& directory) {

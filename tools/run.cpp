@@ -13,6 +13,7 @@
 
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/replace_file.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/stable_sort.hpp>
@@ -26,18 +27,21 @@
 #include <hypertune/tune/tuner.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <ios>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -77,16 +81,35 @@ std::vector<std::string> with_executor(const RunArguments& arguments) {
   return set;
 }
 
-// The command that continues the experiment: the same file, with the options that override it.
-std::vector<std::string> resume_command(const RunArguments& arguments, const Options& options) {
-  std::vector<std::string> words{"hypertune run " + detail::shell_quote(arguments.file), "--resume",
-                                 "--output " + detail::shell_quote(options.output.string())};
+// The options that override the file.
+std::vector<std::string> overriding(const RunArguments& arguments, const Options& options) {
+  std::vector<std::string> words;
   if (!arguments.executor.empty()) words.push_back("--executor " + arguments.executor);
   if (!arguments.samples.empty())
     words.push_back(fmt::format("--samples {}", *options.samples));  // for +N, the resulting number
   for (const auto& assignment : arguments.set) words.push_back("--set " + detail::shell_quote(assignment));
   return words;
 }
+
+// The command that continues the experiment: the same file, with the options that override it.
+std::vector<std::string> resume_command(const RunArguments& arguments, const Options& options) {
+  std::vector<std::string> words{"hypertune run " + detail::shell_quote(arguments.file), "--resume",
+                                 "--output " + detail::shell_quote(options.output.string())};
+  for (auto& word : overriding(arguments, options)) words.push_back(std::move(word));
+  return words;
+}
+
+// Keeps these options in the experiment's folder, for what `status` says of going on.
+struct KeepOptions {
+  std::string text;
+  void on_open(const std::filesystem::path& directory) const {
+    std::error_code ignored;
+    if (text.empty())
+      std::filesystem::remove(directory / options_file, ignored);
+    else
+      detail::replace_file(directory / options_file, text + '\n');
+  }
+};
 
 // What the table does not show: how many more trials there are, and why trials failed, as failed trials come last.
 void print_summary_below_table(const Results& results, std::size_t rows, const std::string& directory) {
@@ -210,6 +233,7 @@ int run(const RunArguments& arguments) {
   }
   if (!arguments.resume) require_bounded(sweep);
   options.command = typed(sweep.trial->command);
+  options.callbacks.emplace_back(KeepOptions{fmt::format("{}", fmt::join(overriding(arguments, options), " "))});
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;
   const bool elsewhere = remote || sweep.executor.kubernetes;  // the program runs elsewhere, and need not exist here

@@ -1,4 +1,5 @@
 """What --resume makes of a sweep that has changed: docs/resume.md has a row for each key."""
+import re
 import shlex
 import sqlite3
 
@@ -113,6 +114,22 @@ class ResumeChanged(Case):
         self.assertEqual(err, "")
         self.assertEqual(len(self.results("runs/a b")), 4)
         self.assertEqual(json.loads(self.run_command("status", "runs/a b", "--format", "json")[0])["schedule"], "hyperband")
+
+    def test_what_status_says_goes_on_as_it_was(self):
+        self.environment.update(PAUSE="0.1", STEPS="1000")
+        process = self.start("run", "sweep.yaml", "--quiet", "--samples", "4", "--set", "search=random")
+        self.addCleanup(process.kill)
+        wait_until(lambda: self.steps_run(), "a step")
+        process.kill()
+        process.wait()
+        out, _ = self.run_command("status", "runs/digits")
+        hint = re.search(r"its driver was killed: go on with (.*)", out).group(1)
+        self.assertEqual(hint, "--resume --output runs/digits --samples 4 --set search=random")
+        self.environment.update(PAUSE="0", STEPS="1")
+        self.run_command("run", "sweep.yaml", *shlex.split(hint), "--quiet")
+        self.assertEqual(len(self.results()), 4)
+        self.run_command("run", "sweep.yaml", "--resume", "--quiet")  # the options were not given: they do not stay
+        self.assertFalse((self.folder / "runs/digits/resume-options").exists())
 
     def test_nobody_is_told_to_resume_what_a_job_of_kubernetes_goes_on_with(self):
         if "was built" in self.run_command("attach", "--kubernetes", "sweep.yaml", code=2)[1]:
