@@ -167,6 +167,26 @@ TEST_CASE("the rows of a view say what Results say, whatever happens") {
   }
 }
 
+TEST_CASE("a constraint of which nothing is known is not met") {
+  const auto row = [](bool constrained, const Metrics& reported) {
+    record::ExperimentStarted start{"x", {minimize("loss")}, "", "random", "fifo", "threads", 9, 3};
+    if (constrained) start.constraints = {MetricBound{"size", Mode::minimize, 0.5}};
+    view::ExperimentView seen{std::filesystem::path()};
+    std::int64_t n = 0;
+    for (const record::Any& what : {record::Any(start), record::Any(record::TrialCreated{0, {0.5}, {{"lr", 0.5}}}),
+                                    record::Any(record::TrialStarted{0, 0, 0, "a", {}, {}}),
+                                    record::Any(record::TrialReported{0, 0, 0, reported}),
+                                    record::Any(record::TrialEnded{0, TrialState::completed, {}})})
+      seen.add({++n, 0.1 * static_cast<double>(n), what});
+    seen.refresh();
+    return seen.row(0)->violation;
+  };
+  CHECK(row(true, {{"loss", 1}}) == 1);
+  CHECK(row(true, {{"loss", 1}, {"size", 0.6}}) == 1);
+  CHECK(row(true, {{"loss", 1}, {"size", 0.4}}) == 0);
+  CHECK(row(false, {{"loss", 1}}) == 0);
+}
+
 TEST_CASE("every answer is JSON of less than a megabyte, whatever the records hold") {
   for (std::uint64_t seed = 101; seed <= 120; ++seed) {
     view::ExperimentView seen{std::filesystem::path("somewhere")};

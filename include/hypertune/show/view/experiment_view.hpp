@@ -33,7 +33,7 @@ struct TrialRow {
   std::uint32_t host = 0;  ///< where it ran last, an index into the hosts' names; 0: nowhere
   double value = unknown;  ///< the best value of the first objective
   std::int32_t at_step = -1;
-  double violation = 0;                                       ///< 1 if it breaks a constraint on metrics
+  double violation = 0;  ///< 1 if it breaks a constraint on metrics, or that is not known
   double created = 0, started = unknown, reported = unknown;  ///< times of its records
   double duration = unknown;
   std::vector<Curve> curves;
