@@ -56,7 +56,7 @@ struct SearcherWrapping {
   static void describe(auto& self, auto&& option) {
     option("repeat", self.repeat, hypertune::at_least(1),
            "how often each configuration is tried, each time as a trial of its own; the searcher learns the mean. "
-           "`samples` counts the trials");
+           "`samples` counts the trials. With `trial.repeat` all runs are one trial with one value");
     option(
         "max_concurrent", self.max_concurrent, hypertune::at_least(1),
         "the most trials without a result at a time: fewer run at once, so each suggestion is based on more results");

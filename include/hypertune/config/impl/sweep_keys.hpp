@@ -74,7 +74,8 @@ HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
       key("report", shape::word({"each", "last", "best"}),
           "which reports of the trainer are the trial's: `last` and `best` pass on one, when it has ended", "each"),
       key("repeat", shape::either({shape::whole(at_least(1)), shape::map(repeat_keys())}),
-          "the trainer runs several times in each trial, whose value is the median of theirs, or what `use` says",
+          "the trainer runs several times in each trial, whose value is the median of theirs, or what `use` says "
+          "(with `search.repeat` each run is a trial of its own)",
           "1")};
   return keys;
 }
