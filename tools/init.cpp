@@ -54,6 +54,12 @@ struct Metric {
 Metric metric_of(const std::vector<FoundMetric>& found, const ProbedRun& run, const std::vector<std::string>& words) {
   Metric metric;
   const FoundMetric* best = metric_to_tune(found, words);
+  // Codes of solvers; 1 and 2 are errors, and those from 126 on the system's. Without a metric it may have failed, except
+  // with those of SAT solvers.
+  const int code = run.status && WIFEXITED(*run.status) ? WEXITSTATUS(*run.status) : 0;
+  if (best != nullptr ? code > 2 && code < 126 : code == 10 || code == 20)
+    metric.settings +=
+        fmt::format("  # The command ended so when it was run. Was that a success?\n  success: [0, {}]\n", code);
   if (best == nullptr) {
     std::vector<std::string> same;
     constexpr std::size_t few = 5;
@@ -67,26 +73,22 @@ Metric metric_of(const std::vector<FoundMetric>& found, const ProbedRun& run, co
   metric.sure = true;
   metric.name = best->name;
   metric.mode = mode_of_found(*best).value_or(Mode::minimize);
-  if (run.status) metric.reports = is_score(*best) ? best->values.front().size() : 1;
+  const bool each = is_score(*best) || improves(*best);
+  if (run.status) metric.reports = each ? best->values.front().size() : 1;
   if (!best->json) {
     metric.expression = best->expression(found);
     metric.unit = best->unit();
   }
   const std::size_t reports = best->values.front().size();
-  if (run.kept_back && is_score(*best) && reports > 1)
+  if (run.kept_back && each && reports > 1)
     metric.settings +=
         "  # All that it printed came at its end. To a terminal it may print line by line.\n  output: line\n";
-  if (!is_score(*best) && reports > 1)
+  if (!each && reports > 1)
     metric.settings += "  # Of a speed, a time and the like what is printed last counts.\n  report: last\n";
-  // Codes of solvers; 1 and 2 are errors, and those from 126 on the system's.
-  const int code = run.status && WIFEXITED(*run.status) ? WEXITSTATUS(*run.status) : 0;
-  if (code > 2 && code < 126)
-    metric.settings +=
-        fmt::format("  # The command ended so when it was run. Was that a success?\n  success: [0, {}]\n", code);
   std::vector<std::string> names;
   constexpr std::size_t most = 12;
   for (const auto& one : found)
-    if (one.json == best->json && !one.constant() && names.size() < most) names.push_back(one.name);
+    if (one.json == best->json && !one.constant() && !is_counter(one) && names.size() < most) names.push_back(one.name);
   if (std::find(names.begin(), names.end(), metric.name) == names.end()) names.push_back(metric.name);
   metric.comment =
       fmt::format("# The command reports {}. Is {} the one, and the direction?", fmt::join(names, ", "), metric.name);
@@ -268,6 +270,10 @@ int init(const InitArguments& arguments) {
   for (const auto& parameter : guess.space)
     fmt::print("{} {}", &parameter == guess.space.data() ? ":" : ",", parameter.name);
   fmt::print("\n");
+  if (arguments.probe && !probed.status && !metric.sure)
+    detail::say(
+        fmt::format("hypertune: --probe: the command was ended after {:.3g} s, and {}: give it longer by --timeout",
+                    probed.took, probed.silent ? "had printed nothing" : "no metric was found in what it had printed"));
   if (!probed.failure.empty()) detail::say("hypertune: --probe: " + detail::terminal::printable(probed.failure));
   if (!metric.sure)
     fmt::print("Name the metric in it ('{}' stands there now{}), then: hypertune check {} --run\n", metric.name,

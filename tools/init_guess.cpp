@@ -60,9 +60,10 @@ const Words rare{"freq", "frequency", "period"};  // … of these
 const Words reports{"log",     "eval",    "save", "print", "report", "checkpoint",
                     "display", "logging", "test", "val",   "update"};
 // A text for one of these says what the program works on.
-const Words fixed_texts{"data",   "dataset",   "input",  "in",     "train", "valid",      "validation", "test",
-                        "metric", "objective", "task",   "target", "label", "project",    "experiment", "tag",
-                        "format", "command",   "config", "conf",   "eval",  "checkpoint", "prefix",     "column"};
+const Words fixed_texts{"data",       "dataset",    "input",     "in",    "train",   "valid",  "validation",
+                        "test",       "metric",     "objective", "task",  "target",  "label",  "project",
+                        "experiment", "tag",        "format",    "fmt",   "command", "config", "conf",
+                        "eval",       "checkpoint", "prefix",    "column"};
 const Words shares_from_0{"dropout", "drop", "momentum", "smoothing", "noise", "prob", "probability"};
 const Words shares{"fraction",  "frac",    "ratio",      "share",      "subsample",
                    "colsample", "portion", "proportion", "percentile", "quantile"};
@@ -359,6 +360,8 @@ class Guesser {
     if (std::holds_alternative<std::string>(parsed) && !quantum) {
       const bool listed = std::find(help.choices.begin(), help.choices.end(), value) != help.choices.end();
       if (names_place(value)) return leave("it names a file or a machine");
+      // ffmpeg -f null, tar -f -
+      if (value == "null" || value == "-" || (option == "-f" && !listed)) return leave("a file or its format?");
       if (!listed && any_of_words(words, fixed_texts)) return leave("this is hardly to be tuned");
     }
     return false;
@@ -675,6 +678,8 @@ void move_file(Guess& guess, const std::string& from, const std::string& to) {
       if (whole) word.replace(at, name.size(), to);
       at += whole ? to.size() : name.size();
     }
+  // It is no longer as it was.
+  std::erase_if(guess.left, [&](const auto& left) { return left.find(" " + from + ": ") != std::string::npos; });
 }
 
 Guess guess_from(const std::vector<std::string>& command, const Helps& helps, const Pinned& pinned) {

@@ -56,6 +56,7 @@ struct Printed {
   double value = 0;
   std::string unit;
   std::size_t length = 0;
+  bool grouped = false;
 };
 std::optional<Printed> number_at(std::string_view text) {
   static const std::regex form(
@@ -65,9 +66,9 @@ std::optional<Printed> number_at(std::string_view text) {
   const auto part = text.substr(0, longest);
   if (!std::regex_search(part.begin(), part.end(), m, form)) return std::nullopt;
   std::string digits = m[1].str();
-  std::erase(digits, ',');
+  const bool grouped = std::erase(digits, ',') > 0 && digits.find_first_of(".eE") == std::string::npos;
   if (digits.starts_with('+')) digits.erase(0, 1);
-  Printed out{.value = 0, .unit = m[2].str(), .length = static_cast<std::size_t>(m.length(0))};
+  Printed out{.value = 0, .unit = m[2].str(), .length = static_cast<std::size_t>(m.length(0)), .grouped = grouped};
   std::from_chars(digits.data(), digits.data() + digits.size(), out.value);  // out of range: it stays 0
   return out;
 }
@@ -155,13 +156,26 @@ Kind kind_of(const FoundMetric& metric) {
   return Kind::unknown;
 }
 
-// Where a learner is, or what it was told.
+}  // namespace
+
 bool is_counter(const FoundMetric& metric) {
   const auto words = name_words(metric.name);
   static const Names where{"epoch", "step", "iter", "iteration", "round", "batch", "eta", "lr", "episode", "timestep"};
   if (has_any(words, {"learning"}) && has_any(words, {"rate"})) return true;
-  return words.size() <= 2 && has_any(words, where) && !has_any(words, times) && !is_rate(metric);
+  if (words.size() <= 2 && has_any(words, where) && !has_any(words, times) && !is_rate(metric)) return true;
+  // {"i": 1, …}, {"n": 100, …}, {"n": 200, …}: by its values, if its name says nothing
+  static const Names indices{"i", "j", "k", "n", "t", "it", "idx", "index"};
+  if (kind_of(metric) != Kind::unknown || metric.values.empty()) return false;
+  if (words.size() == 1 && has_any(words, indices) && metric.json) return true;
+  const auto& first = metric.values.front();
+  if (first.size() < 3) return false;
+  const double by = first[1] - first[0];
+  for (std::size_t i = 1; i < first.size(); ++i)
+    if (!(by > 0) || by != std::floor(by) || first[i] - first[i - 1] != by) return false;
+  return true;
 }
+
+namespace {
 
 int rank_of(const FoundMetric& metric, const std::vector<std::string>& command) {
   auto words = name_words(metric.name);
@@ -201,6 +215,33 @@ std::string without_digits(std::string text) {
   return text;
 }
 
+// Whether runs with other parameters printed other values.
+bool follows(const FoundMetric& metric) {
+  const auto& first = metric.values.front();
+  return std::any_of(metric.values.begin(), metric.values.end(), [&](const auto& run) {
+    const auto both = std::min(run.size(), first.size());  // a run may have been ended early
+    return !std::equal(run.begin(), run.begin() + static_cast<std::ptrdiff_t>(both), first.begin(),
+                       [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); });
+  });
+}
+
+const FoundMetric* best_of(const std::vector<FoundMetric>& found, const std::vector<std::string>& words, bool json) {
+  const FoundMetric* best = nullptr;
+  int best_rank = 0;
+  for (const auto& one : found) {
+    if (one.json != json || one.values.empty() || one.values.front().empty()) continue;
+    const int rank = rank_of(one, words);
+    // Several sets are numbered with the one of training first. Of times and the like, what comes last is the total.
+    const bool later = best != nullptr && one.order > best->order &&
+                       (without_digits(one.name) == without_digits(best->name) || kind_of(one) != Kind::score);
+    if (best == nullptr || rank > best_rank || (rank == best_rank && later)) {
+      best = &one;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string FoundMetric::unit() const {
@@ -216,6 +257,7 @@ std::string FoundMetric::unit() const {
     if (kind.empty() || (!found.empty() && found != kind)) return {};
     found = kind;
   }
+  if (found.empty() && grouped && units == std::set<std::string>{""}) return "count";
   return found;
 }
 
@@ -326,6 +368,7 @@ bool MetricFinder::add_line(std::string_view line, bool reports) {
       found.before = literal(name) + (closed ? "\\)" : "") + (quoted ? std::string("['\"]") : "") + sign;
       note_what_follows(found, part, end + number->length);
       found.units.insert(number->unit);
+      found.grouped = found.grouped || number->grouped;
       add(found, number->value);
       used = end + number->length;
     }
@@ -347,26 +390,32 @@ bool MetricFinder::add_line(std::string_view line, bool reports) {
 }
 
 const FoundMetric* metric_to_tune(const std::vector<FoundMetric>& found, const std::vector<std::string>& words) {
-  const FoundMetric* best = nullptr;
-  int best_rank = 0;
-  const bool json = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.json; });
-  for (const auto& one : found) {
-    if (one.json != json || one.values.empty() || one.values.front().empty()) continue;
-    const int rank = rank_of(one, words);
-    // Several sets are numbered with the one of training first. Of times and the like, what comes last is the total.
-    const bool later = best != nullptr && one.order > best->order &&
-                       (without_digits(one.name) == without_digits(best->name) || kind_of(one) != Kind::score);
-    if (best == nullptr || rank > best_rank || (rank == best_rank && later)) {
-      best = &one;
-      best_rank = rank;
-    }
+  const bool any_json = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.json; });
+  const FoundMetric* best = best_of(found, words, any_json);
+  if (best != nullptr && best->json) {
+    const bool says_nothing = (is_counter(*best) || (best->constant() && best->values.size() > 1)) && !follows(*best);
+    if (!says_nothing) return best;
+    best = best_of(found, words, false);  // its lines of JSON may say only how far it is
   }
-  if (best == nullptr || best->json) return best;
-  const bool several_runs = best->values.size() > 1;
-  if (best->constant() && several_runs) return nullptr;
+  if (best == nullptr) return best;
+  if (best->constant() && best->values.size() > 1) return nullptr;
   // A name that says nothing counts only if its number follows the parameters.
-  if (is_counter(*best) || kind_of(*best) == Kind::unknown) return several_runs ? best : nullptr;
+  if (is_counter(*best) || kind_of(*best) == Kind::unknown) return follows(*best) ? best : nullptr;
   return best;
+}
+
+bool improves(const FoundMetric& metric) {
+  const auto mode = mode_of_found(metric);
+  static const Names clocks{"time", "second", "sec", "latency", "duration", "elapsed", "runtime", "wall", "wallclock"};
+  if (!mode || is_rate(metric) || has_any(name_words(metric.name), clocks) || metric.unit() == "seconds" ||
+      metric.values.empty())
+    return false;
+  const auto& first = metric.values.front();
+  constexpr std::size_t fewest = 3;
+  if (first.size() < fewest) return false;
+  for (std::size_t i = 1; i < first.size(); ++i)
+    if (*mode == Mode::minimize ? !(first[i] <= first[i - 1]) : !(first[i] >= first[i - 1])) return false;
+  return first.front() != first.back();
 }
 
 bool is_score(const FoundMetric& metric) { return metric.json || kind_of(metric) == Kind::score; }

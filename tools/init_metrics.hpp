@@ -25,6 +25,7 @@ struct FoundMetric {
   std::vector<std::vector<double>> values;  ///< of each run, in their order
   std::size_t order = 0;                    ///< of its last value in the first run, among all
   bool json = false;                        ///< a member of JSON lines
+  bool grouped = false;                     ///< a whole number was printed with a comma for the thousands: 1,234
 
   /// The expression for trial.metrics. Its group is the whole number as it is printed. It matches none of `others`.
   std::string expression(const std::vector<FoundMetric>& others) const;
@@ -63,6 +64,13 @@ const FoundMetric* metric_to_tune(const std::vector<FoundMetric>& found, const s
 
 /// Whether a metric judges what has been learned or found, so that each of its values is a step towards that.
 bool is_score(const FoundMetric& metric);
+
+/// Whether it says where a learner is, or what it was told.
+bool is_counter(const FoundMetric& metric);
+
+/// Whether the values of a run only became better, in several steps: that of a search, of which each counts. What speeds
+/// and times do says nothing.
+bool improves(const FoundMetric& metric);
 
 /// The direction in which a metric is better, by its name; also of times and sizes.
 std::optional<Mode> mode_of_found(const FoundMetric& metric);

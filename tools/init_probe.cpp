@@ -143,7 +143,7 @@ class EndTrial {
   void move_files() {
     const auto files = written_files(first_.command, first_.begin);
     if (files.empty() || guess_.space.empty()) return;
-    const auto before = guess_.command;
+    const auto before = guess_.command, left_before = guess_.left;
     for (const auto& file : files) {
       const std::string to = "{directory}/" + fs::path(file.word).filename().string();
       guess_.moved.emplace_back(file.word, to);
@@ -157,6 +157,7 @@ class EndTrial {
       return;
     }
     guess_.command = before;
+    guess_.left = left_before;
     guess_.moved.clear();
     for (const auto& file : files) guess_.shared.push_back(file.file);
   }
@@ -317,6 +318,7 @@ ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout
   run.status = run_and_read(command, timeout, [&](const std::string& out, const std::string& err, bool over) {
     const double now = detail::steady_seconds();
     if (!out.empty() && !first) first = now;
+    run.silent = run.silent && out.empty() && err.empty();
     out_lines.add(out, now, take_out);
     err_lines.add(err, now, take_err);
     if (over) {

@@ -23,6 +23,7 @@ struct ProbedRun {
   std::optional<int> status;       ///< of wait(2); nullopt: it was ended
   std::string failure;             ///< how it failed, if it did
   bool reported = false;           ///< it was ended because it had reported enough
+  bool silent = true;              ///< it has printed nothing
   bool kept_back = false;          ///< all of its standard output arrived at its end, after a second or more
   Seconds took = 0;
 };

@@ -25,7 +25,7 @@ struct Starter {
   std::string_view long_ones;  // others whose value is the next word, between spaces
   int operands = 0;            // words of its own before the other program
 };
-constexpr std::array<Starter, 19> starters{{
+constexpr std::array<Starter, 22> starters{{
     {"env", "uC", "--unset --chdir"},
     {"nice", "n", "--adjustment"},
     {"nohup", "", ""},
@@ -45,6 +45,31 @@ constexpr std::array<Starter, 19> starters{{
     {"mpirun", "ncHx", "-np -host --host -hostfile --hostfile -machinefile --bind-to --map-by -bind-to -map-by -ppn"},
     {"mpiexec", "ncHx", "-np -host --host -hostfile --hostfile -machinefile --bind-to --map-by -bind-to -map-by -ppn"},
     {"srun", "nNcptAJw", ""},
+    {"valgrind", "", ""},
+    {"strace", "eopsuPS", ""},
+    {"systemd-run", "pEtGM", "--property --unit --slice --setenv"},
+}};
+// Programs that run a command in a container or an image, which an operand names. Most of their options have a value.
+struct Container {
+  std::string_view name;
+  std::string_view flags;       // options without a value, between spaces; short ones may be joined (-it)
+  std::string_view subcommand;  // one of these comes before the options
+};
+constexpr std::string_view docker_flags =
+    "-i -t -d -P -q --rm --interactive --tty --detach --init --privileged --read-only --publish-all --quiet "
+    "--no-healthcheck "
+    "--oom-kill-disable --sig-proxy --disable-content-trust --replace --no-hosts --tls-verify";
+constexpr std::string_view singularity_flags =
+    "-e -c -C -w -u -i -p -f --nv --rocm --cleanenv --contain --containall --writable --writable-tmpfs --userns --ipc "
+    "--pid "
+    "--fakeroot --no-home --no-init --compat --no-umask --no-eval --nvccli --allow-setuid --keep-privs --no-privs "
+    "--net";
+constexpr std::array<Container, 5> containers{{
+    {"docker", docker_flags, "run exec"},
+    {"podman", docker_flags, "run exec"},
+    {"nerdctl", docker_flags, "run exec"},
+    {"singularity", singularity_flags, "exec run"},
+    {"apptainer", singularity_flags, "exec run"},
 }};
 // Programs whose first argument that is no option is a script, except after an option that names code or a module.
 constexpr std::array<Starter, 12> interpreters{{
@@ -104,6 +129,28 @@ bool starts_by_itself(const std::string& word) {
          (word.find('/') != std::string::npos && (status.permissions() & fs::perms::owner_exec) != fs::perms::none);
 }
 
+// Where the command that a container runs begins, after the name of its image; nullopt: `i` is no such program.
+std::optional<std::size_t> in_container(const std::vector<std::string>& words, std::size_t i) {
+  const auto base = base_name(words[i]);
+  const auto how =
+      std::find_if(containers.begin(), containers.end(), [&](const Container& one) { return one.name == base; });
+  if (how == containers.end()) return std::nullopt;
+  std::size_t at = i + 1;
+  while (at < words.size() && !has_word(how->subcommand, words[at])) ++at;  // `docker container run`
+  if (at == words.size()) return std::nullopt;
+  for (++at; at < words.size() && is_option_word(words[at]); ++at) {
+    const auto& option = words[at];
+    const bool joined = option.size() > 1 && option[1] != '-';
+    const bool flag = option.find('=') != std::string::npos ||
+                      (joined ? std::all_of(option.begin() + 1, option.end(),
+                                            [&](char c) { return has_word(how->flags, std::string("-") + c); }) ||
+                                    (option.size() > 2 && !has_word(how->flags, option.substr(0, 2)))  // -v/a:/b
+                              : has_word(how->flags, option));
+    if (!flag) ++at;
+  }
+  return at < words.size() ? std::optional(at + 1) : std::nullopt;
+}
+
 Started shell_at(const std::vector<std::string>& words, std::size_t i) {
   std::size_t at = i + 1;
   bool code = false;
@@ -149,6 +196,12 @@ Started started_by(const std::vector<std::string>& words) {
     return std::nullopt;
   };
   while (i < words.size()) {
+    if (const auto inside = in_container(words, i)) {
+      // Without a command the image's own program gets what follows.
+      if (*inside == words.size() || is_option_word(words[*inside])) return {*inside - 1, *inside, std::nullopt};
+      i = *inside;
+      continue;
+    }
     if (assigns_variable(words[i])) {
       ++i;
       continue;

@@ -322,6 +322,13 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
             with open(self.folder / "runs" / "x" / "trials" / str(trial["trial"]) / "packed.gz", "rb") as packed:
                 self.assertEqual(len(packed.read()), trial["metrics"]["size"])
 
+    def test_what_is_said_of_a_file_that_is_the_trials_own(self):
+        train = self.program("train", "import sys\nopen(sys.argv[4], 'w').write('x')\nprint('score:', sys.argv[2])\n")
+        (self.folder / "data.csv").write_text("1")
+        self.init(train, "--weight", "2.5", "--model-out", "model.bin", "--data", "data.csv", options=["--probe"])
+        self.assertEqual(self.command(), [train, "--weight", "{weight}", "--model-out", "{directory}/model.bin", "--data", "data.csv"])
+        self.assertEqual(self.left(), ["--data data.csv"])  # the other one is not as it was
+
     def test_a_file_that_all_write(self):
         """One that cannot be elsewhere, as it is read too: one trial at a time."""
         store = self.program("store", "import sys\nopen('counts.txt.new', 'w').write(open(sys.argv[3]).read() + sys.argv[2])\nprint('score:', sys.argv[2])\n")
@@ -339,6 +346,51 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
         self.init(self.program("solver", "import sys\nprint('CPU time : %g s' % (float(sys.argv[2]) / 9))\nsys.exit(1)\n"), "--rinc", "2.5", options=["--probe", "--force"])
         self.assertNotIn("success: ", self.text())
 
+    def test_exit_codes_of_sat_solvers_that_print_no_metric(self):
+        for code, expected in ((10, "  success: [0, 10]\n"), (20, "  success: [0, 20]\n"), (3, None), (1, None)):
+            with self.subTest(code=code):
+                solver = self.program("solver", f"import sys\nprint('s SATISFIABLE')\nsys.exit({code})\n")
+                self.init(solver, "--rinc", "2.5", options=["--probe", "--force"])
+                self.assertEqual(expected is not None, "success: " in self.text())
+                if expected:
+                    self.assertIn(expected, self.text())
+        self.run_command("check", "sweep.yaml")
+
+    def test_what_only_counts_is_no_metric(self):
+        lines = ['{"i": 1, "v": 0.{y}}', '{"i": 2, "v": 0.{y}}', '{"i": 3, "v": 0.{y}}']
+        self.assertEqual(self.metric(lines)[0], "v")
+        self.assertIn("# The command reports v. Is v the one", self.text())
+        self.assertEqual(self.metric([line.replace('"i"', '"seen"').replace(": 1", ": 100").replace(": 2", ": 200").replace(": 3", ": 300") for line in lines])[0], "v")
+        self.assertEqual(self.metric(['{"i": 1}', "score = {x}", '{"i": 2}', "score = {x}", '{"i": 3}'])[0], "score")
+        self.metric(['{"i": 1}', '{"i": 2}', '{"i": 3}'])
+        self.assertIn("CHANGE THIS", self.text())
+
+    def test_what_runs_a_container(self):
+        """Its options are not those of the program within. (The stand-in runs the words after the image, as docker does.)"""
+        self.program("docker", "import os, sys\nw = sys.argv[sys.argv.index('image') + 1:]\nos.execvp(w[0] if w and not w[0].startswith('-') else './entry', w if w and not w[0].startswith('-') else ['entry', *w])\n")
+        self.program("entry", TRAIN)
+        for start in (["./docker", "run", "--rm", "-it", "--cpus", "2", "-v", "/a:/b", "-e", "X=y", "--shm-size=1g", "image", "python3", "train.py"],
+                      ["./docker", "run", "--rm", "--name", "trial", "-m", "512", "image"], ["./docker", "exec", "-i", "-w", "/tmp", "image", "env", "A=1", "python3", "train.py"]):
+            with self.subTest(start=start):
+                self.init(*start, "--lr", "0.01", "--opt", "adam", options=["--probe", "--force"])
+                self.assertEqual(self.space(), {"lr": "{log_uniform: [0.001, 0.1]}", "opt": "{choice: [sgd, adam, rmsprop]}"})
+                self.assertEqual(self.command(), [*start, "--lr", "{lr}", "--opt", "{opt}"])
+
+    def test_formats_of_files(self):
+        self.init(self.program("encode", ""), "-i", "in.y4m", "-crf", "23", "-f", "null", "-")
+        self.assertEqual(self.space(), {"crf": "{log_int: [5, 92]}"})
+        self.assertEqual(self.left(), ["-i in.y4m", "-f null"])
+
+    def test_of_values_that_only_improve_each_counts(self):
+        """A search that says each better solution, in a count whose name is no score's."""
+        self.assertEqual(self.metric(["cost 1,067.5 eur", "cost 980.25 eur", "cost {x} eur"]), ("cost", "min"))
+        self.assertNotIn("report: last", self.text())
+        self.assertIn("max_steps: 3,", self.text())
+        self.assertEqual([len(trial["history"]) for trial in self.runs(1)], [3])
+        shutil.rmtree(self.folder / "runs")
+        self.metric(["cost 980.25 eur", "cost 1,067.5 eur", "cost {x} eur"])
+        self.assertIn("report: last", self.text())
+
     def test_of_a_speed_the_last_one_counts(self):
         self.metric(["speed: 0.9x", "speed: {x}x"])
         self.assertIn("  report: last\n", self.text())
@@ -354,6 +406,13 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
                 (trial,) = self.runs(1)
                 self.assertNotEqual(trial["metrics"], {})
                 shutil.rmtree(self.folder / "runs")
+
+    def test_thousands_of_a_count(self):
+        (self.folder / "train.py").write_text("import sys\nprint(f'cycles: {int(float(sys.argv[2]) * 10_000):,}', flush=True)\n")
+        self.init("python3", "train.py", "--lr", "0.5", options=["--probe"])
+        self.assertIn(", unit: count}\n", self.text())
+        for trial in self.runs(3):
+            self.assertEqual(trial["metrics"]["cycles"], int(trial["params"]["lr"] * 10_000))
 
     def test_output_that_is_kept_back(self):
         self.environment.pop("PYTHONUNBUFFERED", None)
@@ -399,9 +458,10 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
     def test_a_probe_that_hangs_is_ended(self):
         (self.folder / "train.py").write_text("import subprocess, time\nsubprocess.Popen(['sleep', '300'])\ntime.sleep(300)\n")
         begin = time.monotonic()
-        out, _ = self.init("python3", "train.py", "--lr", "0.01", options=["--probe", "--timeout", "1s"])
+        out, err = self.init("python3", "train.py", "--lr", "0.01", options=["--probe", "--timeout", "1s"])
         self.assertLess(time.monotonic() - begin, 60)
         self.assertIn("none was found", out)
+        self.assertRegex(err, r"hypertune: --probe: the command was ended after [\d.]+ s, and had printed nothing: give it longer by --timeout")
         self.assert_nothing_left()
         self.run_command("check", "sweep.yaml")
 
