@@ -152,7 +152,7 @@ bool ElasticState::form() {
       }
       joined_ = true;
       group_.waits_while(communicator_->busy_function());
-      group_.on_halt([communicator = *communicator_](const GroupError& why) mutable { communicator.abort(why); });
+      group_.on_halt([communicator = *communicator_](const GroupError& why) { communicator.abort(why); });
       if (gradients_) gradients_->rebind(*communicator_);
       asked_ = false;
       const bool given = sync();

@@ -7,9 +7,12 @@
 #include <atomic>
 #include <barrier>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <latch>
 #include <limits>
+#include <span>
 #include <string>
 #include <thread>
 #include <variant>
@@ -32,6 +35,27 @@ TEST_CASE("a step is as many collectives as there are buckets, and the first of 
     });
     CHECK(performed == 2 * (1 + 3 * steps));
   }
+}
+
+TEST_CASE("all collectives may be asked for of the communicator of gradients, and of any const one") {
+  std::vector<std::vector<float>> seen(2);
+  run_ranks(2, [&](const Communicator& ranks) {
+    const DataParallel gradients(ranks, {});
+    const Communicator& communicator = gradients.communicator();
+    const auto rank = static_cast<float>(communicator.rank());
+    std::vector<float> sum(1, rank + 1), given(1, rank), mine(1, rank), all(2), part(1);
+    communicator.all_reduce(std::span(sum));
+    communicator.broadcast(std::span(given), 1);
+    communicator.all_gather(mine, std::span(all));
+    communicator.reduce_scatter(all, std::span(part), Reduction::max);
+    communicator.barrier();
+    communicator.perform(collective::Barrier{});
+    communicator.start(collective::Barrier{}, [](const std::exception_ptr&) {});
+    const float most = communicator.all_reduce(rank, Reduction::max);
+    seen[static_cast<std::size_t>(communicator.rank())] = {sum[0], given[0], all[0], all[1], part[0], most};
+  });
+  CHECK(seen[0] == std::vector<float>{3, 1, 0, 1, 0, 1});
+  CHECK(seen[1] == std::vector<float>{3, 1, 0, 1, 1, 1});
 }
 
 TEST_CASE("buckets are reduced while the backward pass goes on") {

@@ -141,7 +141,7 @@ class Accumulator {
     return entries;
   }
   /// Gathers the texts of all ranks, by rank: first their lengths, then the texts padded to the longest one.
-  static std::vector<std::string> gathered(Communicator& communicator, const std::string& mine) {
+  static std::vector<std::string> gathered(const Communicator& communicator, const std::string& mine) {
     const auto size = static_cast<std::size_t>(communicator.size());
     const std::int64_t length = static_cast<std::int64_t>(mine.size());
     std::vector<std::int64_t> lengths(size);

@@ -23,6 +23,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace hypertune::inline v0 {
@@ -84,7 +85,7 @@ auto async_broadcast(const Communicator& communicator, std::span<T> data, int ro
 
 /// Throws at once if the sizes do not fit, as Communicator::all_gather does.
 template <Element T, class CompletionToken>
-auto async_all_gather(const Communicator& communicator, std::span<const T> mine, std::span<T> all,
+auto async_all_gather(const Communicator& communicator, std::type_identity_t<std::span<const T>> mine, std::span<T> all,
                       CompletionToken&& token) {
   return async_perform(communicator, communicator.all_gather_operation(mine, all),
                        std::forward<CompletionToken>(token));
@@ -92,8 +93,8 @@ auto async_all_gather(const Communicator& communicator, std::span<const T> mine,
 
 /// Throws at once if the sizes do not fit, as Communicator::reduce_scatter does.
 template <Element T, class CompletionToken>
-auto async_reduce_scatter(const Communicator& communicator, std::span<const T> all, std::span<T> mine,
-                          Reduction reduction, CompletionToken&& token) {
+auto async_reduce_scatter(const Communicator& communicator, std::type_identity_t<std::span<const T>> all,
+                          std::span<T> mine, Reduction reduction, CompletionToken&& token) {
   return async_perform(communicator, communicator.reduce_scatter_operation(all, mine, reduction),
                        std::forward<CompletionToken>(token));
 }

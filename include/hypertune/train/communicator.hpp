@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -88,7 +89,7 @@ struct CommunicatorOptions {
 };
 
 /// Collectives among the ranks of one generation of a group. The results are bitwise equal on all ranks. Copies are the
-/// same communicator.
+/// same communicator, and a const one can do all that any other can.
 class Communicator {
  public:
   template <CommunicatorBackend B>
@@ -100,39 +101,40 @@ class Communicator {
 
   /// In place: each element is reduced over all ranks. The mean of integers is rounded towards zero.
   template <Element T>
-  void all_reduce(std::span<T> data, Reduction reduction = Reduction::sum) {
+  void all_reduce(std::span<T> data, Reduction reduction = Reduction::sum) const {
     perform(collective::AllReduce{data.data(), data.size(), element_type<T>, reduction});
   }
   template <Element T>
-  T all_reduce(T value, Reduction reduction = Reduction::sum) {
+  T all_reduce(T value, Reduction reduction = Reduction::sum) const {
     all_reduce(std::span<T>(&value, 1), reduction);
     return value;
   }
   template <Element T>
-  void broadcast(std::span<T> data, int root = 0) {
+  void broadcast(std::span<T> data, int root = 0) const {
     perform(collective::Broadcast{data.data(), data.size(), element_type<T>, root});
   }
   /// `all` must have the length of `mine` times size(); otherwise an Error of kind `usage`.
   template <Element T>
-  void all_gather(std::span<const T> mine, std::span<T> all) {
+  void all_gather(std::type_identity_t<std::span<const T>> mine, std::span<T> all) const {
     perform(all_gather_operation(mine, all));
   }
   /// `all` must have the length of `mine` times size(); otherwise an Error of kind `usage`.
   template <Element T>
-  void reduce_scatter(std::span<const T> all, std::span<T> mine, Reduction reduction = Reduction::sum) {
+  void reduce_scatter(std::type_identity_t<std::span<const T>> all, std::span<T> mine,
+                      Reduction reduction = Reduction::sum) const {
     perform(reduce_scatter_operation(all, mine, reduction));
   }
-  void barrier() { perform(collective::Barrier{}); }
+  void barrier() const { perform(collective::Barrier{}); }
 
   /// The operations of all_gather() and reduce_scatter(), with their checks, for start().
   template <Element T>
-  collective::AllGather all_gather_operation(std::span<const T> mine, std::span<T> all) const {
+  collective::AllGather all_gather_operation(std::type_identity_t<std::span<const T>> mine, std::span<T> all) const {
     if (all.size() != mine.size() * static_cast<std::size_t>(size()))
       fail(Errc::usage, "all_gather of {} elements of {} ranks into {}", mine.size(), size(), all.size());
     return {mine.data(), all.data(), mine.size(), element_type<T>};
   }
   template <Element T>
-  collective::ReduceScatter reduce_scatter_operation(std::span<const T> all, std::span<T> mine,
+  collective::ReduceScatter reduce_scatter_operation(std::type_identity_t<std::span<const T>> all, std::span<T> mine,
                                                      Reduction reduction) const {
     if (all.size() != mine.size() * static_cast<std::size_t>(size()))
       fail(Errc::usage, "reduce_scatter of {} elements into {} of each of {} ranks", all.size(), mine.size(), size());
@@ -141,7 +143,7 @@ class Communicator {
 
   /// May be called from any thread. All operations of this rank end with an error. On the other ranks, an operation
   /// that is nearly done may still succeed.
-  void abort(const GroupError& why) { self_->abort(why); }
+  void abort(const GroupError& why) const { self_->abort(why); }
 
   /// A function that calls abort(). It does not keep the communicator alive, may be called from any thread, and does
   /// nothing once the communicator is destroyed.
@@ -156,7 +158,7 @@ class Communicator {
   std::function<bool()> busy_function() const { return self_->order.busy_function(); }
 
   /// Blocks until the operation is done. It runs after all operations started or performed before, on any thread.
-  void perform(const collective::Operation& operation) {
+  void perform(const collective::Operation& operation) const {
     Interface& self = *self_;
     self.order.run([&] { self.perform(operation); });
   }
@@ -165,7 +167,7 @@ class Communicator {
   /// thread with the exception of perform(), or null. It may start operations; it must not block on this communicator,
   /// nor throw. If the last copy of the communicator is destroyed before an operation is done, the operation ends with
   /// a GroupError of kind `changed`.
-  void start(const collective::Operation& operation, std::function<void(std::exception_ptr)> handler) {
+  void start(const collective::Operation& operation, std::function<void(std::exception_ptr)> handler) const {
     self_->order.start(self_->prepare(operation), std::move(handler));
   }
 
