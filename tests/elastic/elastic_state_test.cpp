@@ -40,26 +40,39 @@ using Train = ht::Training (*)(const ht::Params&, ht::Context&, Fate);
 /// Why the workers of trials have changed.
 struct Changes {
   std::shared_ptr<std::vector<std::string>> all = std::make_shared<std::vector<std::string>>();
-  void on_trial_resize(const ht::record::TrialResized& e) const { all->push_back(e.why); }
+  std::filesystem::path given_up = {};  // a file for the workers: a new one was given up
+  void on_trial_resize(const ht::record::TrialResized& e) const {
+    all->push_back(e.why);
+    if (!given_up.empty() && e.why.find("given up") != std::string::npos) std::ofstream(given_up) << e.why;
+  }
 };
 
-Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0, Train training = train) {
+template <class Program>
+Ended run_program(ht::AnyExecutor executor, ht::Workers workers, const Program& program,
+                  const std::filesystem::path& given_up = {}, double hang_limit = 0, int max_failures = 3,
+                  int every = 0) {
   const TemporaryDirectory directory;
   ht::Options options{
       .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
   options.workers = workers;
   options.display = ht::Display::quiet;
   options.checkpoint.every = every;
-  options.max_failures = 3;
-  const Changes changes;
+  options.max_failures = max_failures;
+  options.hang_limit = hang_limit;
+  const Changes changes{.given_up = given_up};
   options.callbacks = {changes};
   const auto results = ht::tune(
       ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
-      [fate, training](const ht::Params& params, ht::Context& context) { return training(params, context, fate); },
-      options);
+      [program](const ht::Params& params, ht::Context& context) { return program(params, context); }, options);
   auto ended = ended_of(results);
   ended.changes = *changes.all;
   return ended;
+}
+Ended run(ht::AnyExecutor executor, ht::Workers workers, const Fate& fate, int every = 0, Train training = train) {
+  return run_program(
+      std::move(executor), workers,
+      [fate, training](const ht::Params& params, ht::Context& context) { return training(params, context, fate); }, {},
+      0, 3, every);
 }
 
 /// True for the first who asks, in whatever process.
@@ -263,6 +276,100 @@ TEST_CASE("what the training itself throws in one worker fails the trial, with t
   REQUIRE(trial.cause);
   CHECK(trial.cause->source == ht::FailureSource::user);
   CHECK_THAT(trial.cause->text, ContainsSubstring("rank 2: the loss is not a number"));
+}
+
+namespace {
+
+bool is_new(const ht::Context& context) { return context.group().place().generation > 0; }
+void wait_for(const std::filesystem::path& file, ht::Context& context) {
+  for (int i = 0; i < 60000 && !std::filesystem::exists(file); ++i, ::usleep(1000)) context.alive();
+  if (!std::filesystem::exists(file)) throw std::runtime_error("waited in vain");
+}
+std::string all_of(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const auto& text : texts) all += text + '\n';
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("workers go on when one of them is lost while a newcomer hangs as it starts") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  const TemporaryDirectory notes;
+  const auto hangs = notes.path() / "hangs", lost = notes.path() / "lost";
+  const auto program = [=](const ht::Params& params, ht::Context& context) {
+    if (is_new(context)) {
+      std::ofstream(hangs) << ::getpid();
+      for (;;) ::pause();
+    }
+    return train(params, context, [=](const ht::ElasticState& group, ht::Context& own, int epoch, int batch) {
+      if (epoch == 1 && batch == 3 && group.rank() == 2 && group.size() == 3) ::raise(SIGKILL);
+      if (epoch != 2 || batch != 4 || group.size() != 2) return;
+      wait_for(hangs, own);
+      if (group.rank() == 1) ::raise(SIGKILL);
+    });
+  };
+  const auto ended = run_program(ht::processes({.workers = 3, .grace = 0.1}), {.min = 1, .max = 3}, program);
+  check_like(ended, undisturbed);
+  CHECK(ended.failures == 0);
+  CHECK(ended.reports.back().at("workers") == 1);
+  CHECK_THAT(all_of(ended.changes), ContainsSubstring("1 new worker was not ready and is not waited for"));
+}
+
+TEST_CASE("a newcomer that throws, ends or is too slow as it starts is given up alone") {
+  const Ended undisturbed = run(ht::threads(1), {1}, nothing);
+  enum class Way { throws, exits, slow };
+  const auto [way, threads] = GENERATE(std::pair(Way::throws, false), std::pair(Way::throws, true),
+                                       std::pair(Way::exits, false), std::pair(Way::slow, false));
+  const TemporaryDirectory notes;
+  const auto given_up = notes.path() / "given_up";
+  const Once once;
+  const auto program = [&, way = way, threads = threads](const ht::Params& params, ht::Context& context) {
+    if (is_new(context)) {
+      if (way == Way::throws) throw std::runtime_error("the data set is away");
+      if (way == Way::exits) ::_exit(3);
+      for (;;) ::pause();
+    }
+    return train(params, context, [&, threads](const ht::ElasticState& group, ht::Context& own, int epoch, int batch) {
+      if (epoch == 1 && batch == 3 && group.rank() == 2 && once()) {
+        if (threads) throw ht::DeviceLost("a kernel");
+        ::raise(SIGKILL);
+      }
+      if (epoch == 3 && batch == 4) wait_for(given_up, own);
+    });
+  };
+  const auto ended = run_program(
+      threads ? ht::AnyExecutor(ht::threads(3)) : ht::AnyExecutor(ht::processes({.workers = 3, .grace = 0.1})),
+      {.min = 1, .max = 3}, program, given_up, way == Way::slow ? 0.5 : 0);
+  check_like(ended, undisturbed);
+  CHECK(ended.failures == 0);
+  CHECK(ended.reports.back().at("workers") == 2);
+  const std::string why = way == Way::throws  ? "the data set is away"
+                          : way == Way::exits ? "code 3"
+                                              : "hung: no report and no alive() for 0.5 s";
+  CHECK_THAT(all_of(ended.changes),
+             ContainsSubstring("1 new worker was given up before its first step: rank 2: ") && ContainsSubstring(why));
+}
+
+TEST_CASE("a rank that makes more reports than the others is named when it keeps them waiting again") {
+  const bool threads = GENERATE(false, true);
+  const auto program = [](const ht::Params&, ht::Context& context) -> ht::Training {
+    ht::ElasticState group(context, {.communicator = {.timeout = 0.5}});
+    int epoch = 0;
+    group.keep(epoch);
+    for (; epoch < 30; ++epoch) {
+      group.run([&] { group.communicator().barrier(); });
+      co_yield ht::report("sum", 1.0);
+      if (group.rank() == 1) co_yield ht::report("sum", 2.0);
+    }
+  };
+  const auto ended =
+      run_program(threads ? ht::AnyExecutor(ht::threads(2)) : ht::AnyExecutor(ht::processes({.workers = 2})), {2},
+                  program, {}, 0, 0);
+  CHECK(ended.state == ht::TrialState::failed);
+  CHECK(ended.reports.size() < 5);
+  CHECK_THAT(ended.cause, ContainsSubstring("rank 1 has reported step ") &&
+                              ContainsSubstring("all ranks are to make the same reports"));
 }
 
 TEST_CASE("groups that are larger together than the machine take turns") {

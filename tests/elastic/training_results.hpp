@@ -18,11 +18,13 @@ struct Ended {
   int failures = 0;
   std::vector<std::map<std::string, double>> reports;
   std::vector<std::string> changes = {};  ///< why its workers changed
+  std::string cause = {};                 ///< of its failure
 };
 
 inline Ended ended_of(const Results& results) {
   const auto trial = results.trials()[0];
   Ended ended{.state = trial.state, .failures = trial.failures[0] + trial.failures[1], .reports = {}};
+  if (trial.cause) ended.cause = trial.cause->text;
   results.history(0, [&](const Record& record) {
     const auto* reported = std::get_if<record::TrialReported>(&record.what);
     if (reported == nullptr) return;

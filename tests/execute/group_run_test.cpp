@@ -38,6 +38,7 @@ class Bench {
 
   std::string said() { return std::exchange(said_, {}); }
   const Cause& cause() const { return cause_; }
+  const std::string& notice() const { return notice_; }
   bool progress() const { return progress_; }
   bool over() const { return run_.over(); }
 
@@ -126,7 +127,12 @@ class Bench {
     progress_ = e.progress;
     std::string ranks;
     for (const int rank : e.ranks) ranks += fmt::format(" {}", rank);
+    for (const int rank : e.newcomers) ranks += fmt::format(" new {}", rank);
     word(fmt::format("^{}{}", e.leaving ? "leaving" : "lost", ranks));
+  }
+  void up(const Notice& e) {
+    notice_ = e.text;
+    word("^notice");
   }
   void up(const Failed& e) {
     cause_ = e.cause;
@@ -138,7 +144,7 @@ class Bench {
   }
 
   GroupRun run_;
-  std::string said_;
+  std::string said_, notice_;
   Cause cause_;
   bool progress_ = false;
 };
@@ -197,13 +203,22 @@ TEST_CASE("a newcomer that is lost disturbs nobody; one that was to leave breaks
   CHECK(bench.said() == "L3");
   SECTION("the newcomer") {
     bench.lose({3});
-    CHECK(bench.said() == "^lost 2");
+    CHECK(bench.said() == "^lost 2 new 2");
     bench.resize(2, {0, 0}, {0, 1});
     CHECK(bench.said() == "form 0@2:0 form 1@2:1 form 2@2:-1");
   }
   SECTION("the one that was to leave, before it was told") {
     bench.lose({2});
-    CHECK(bench.said() == "halt 0@0 halt 1@0 halt 3@0 form 0@1:0 form 1@1:1");
+    CHECK(bench.said() == "halt 0@0 halt 1@0 halt 3@0 form 0@1:0 form 1@1:1 ^lost new 2");
+    const bool waits = GENERATE(true, false);  // as the Tuner decides
+    if (!waits) {
+      bench.resize(2, {0, 0}, {0, 1});
+      CHECK(bench.said() == "S3 form 0@2:0 form 1@2:1");
+      bench.join(0, 2);
+      bench.join(1, 2);
+      CHECK(bench.said() == "run 0@2 run 1@2");
+      return;
+    }
     bench.join(3, 1);
     bench.join(0, 1);
     bench.join(1, 1);
@@ -231,6 +246,120 @@ TEST_CASE("the others of a member that is lost are halted, and go on as the Tune
   bench.join(1, 1);
   bench.join(4, 1);
   CHECK(bench.said() == "run 0@1 run 1@1 run 4@1 ^resized 1");
+}
+
+TEST_CASE("those that are left of a group go on without a newcomer that is not ready, and it ends by force") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.resize(1, {0, 0, 0, 1}, {0, 1, 2, -1});
+  CHECK(bench.said() == "L3");
+  SECTION("a loss names it") {
+    bench.lose({2});
+    CHECK(bench.said() == "halt 0@1 halt 1@1 halt 3@1 ^lost 2 new 3");
+    bench.resize(2, {0, 0}, {0, 1});
+    CHECK(bench.said() == "S3 form 0@2:0 form 1@2:1");
+    bench.join(0, 2);
+    bench.join(1, 2);
+    CHECK(bench.said() == "run 0@2 run 1@2");
+    bench.report(0, 1);
+    CHECK(bench.said() == "^report 1");
+    bench.hear(Stopped{3, 0, 3});  // its slot is free when it is gone
+    CHECK(bench.said() == "^resized 2");
+  }
+  SECTION("if it is ready it need not be left behind") {
+    bench.join(3, 1);
+    CHECK(bench.said() == "form 0@1:0 form 1@1:1 form 2@1:2");
+    bench.lose({2});
+    CHECK(bench.said() == "halt 0@1 halt 1@1 halt 3@1 ^lost 2");
+  }
+  SECTION("who hangs among those that train is ended meanwhile") {
+    bench.say(0, GroupMessage::Kind::late, 0, {1});
+    CHECK(bench.said() == "kill 1");
+    bench.fail(1, FailureSource::infrastructure);
+    CHECK(bench.said() == "halt 0@1 halt 2@1 halt 3@1 ^lost 1 new 3");
+  }
+  SECTION("those that train may not reach each other any more") {
+    bench.say(0, GroupMessage::Kind::broken, 0);
+    bench.say(1, GroupMessage::Kind::broken, 0);
+    CHECK(bench.said().empty());
+    bench.say(2, GroupMessage::Kind::broken, 0);
+    CHECK(bench.said() == "form 0@1:0 form 1@1:1 form 2@1:2 ^lost new 3");
+  }
+  SECTION("it is lost first, and one that was to leave after it") {
+    bench.resize(2, {0, 0, 1}, {0, 1, 3});
+    CHECK(bench.said() == "form 3@2:2");
+    bench.resize(3, {0, 0, 1, 1}, {0, 1, 2, -1});
+    CHECK(bench.said() == "form 3@3:2 L4");
+    bench.lose({4});
+    CHECK(bench.said() == "halt 3@3 ^lost 3 new 3");
+    bench.lose({2});  // the other newcomer still begins
+    CHECK(bench.said() == "halt 0@0 halt 1@0 halt 3@0 form 0@3:0 form 1@3:1");
+    bench.resize(4, {0, 0, 1}, {0, 1, 2});
+    CHECK(bench.said() == "form 3@4:2 form 0@4:0 form 1@4:1 ^lost new 2");
+  }
+}
+
+TEST_CASE("a change of workers that crosses the end of the generation before is told to wait for a newcomer") {
+  Bench bench({0, 1});
+  bench.train(2);
+  bench.say(0, GroupMessage::Kind::broken, 0);
+  bench.say(1, GroupMessage::Kind::broken, 0);
+  CHECK(bench.said() == "^lost");
+  bench.resize(1, {0, 1, 1}, {0, 1, -1});
+  CHECK(bench.said() == "L2 form 0@1:0 form 1@1:1 ^lost new 2");
+  bench.resize(2, {0, 1}, {0, 1});
+  CHECK(bench.said() == "S2 form 0@2:0 form 1@2:1");
+}
+
+TEST_CASE("those that wait for a newcomer without which they are too few say so, once") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.lose({1});
+  bench.resize(1, {0, 1}, {0, -1});
+  bench.join(0, 1);
+  bench.said();
+  bench.say(0, GroupMessage::Kind::late, 1);
+  CHECK(bench.said() == "^notice");
+  CHECK(bench.notice() ==
+        "trial 3 stands still: too few of its workers are left to go on without the new ones, which have not begun "
+        "yet: rank 1 on host 'b' (hang_limit ends a worker that hangs)");
+  bench.say(0, GroupMessage::Kind::late, 1);
+  CHECK(bench.said().empty());
+}
+
+TEST_CASE("a newcomer that fails before its first step is given up alone, whatever the reason") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.resize(1, {0, 0, 1}, {0, 1, -1});
+  bench.said();
+  SECTION("as it starts") {
+    bench.fail(2, FailureSource::user);
+    CHECK(bench.said() == "^lost 2 new 2");
+    CHECK_FALSE(bench.over());
+    bench.resize(2, {0, 0}, {0, 1});
+    CHECK(bench.said() == "form 0@2:0 form 1@2:1");
+    bench.report(0, 1);
+    CHECK(bench.said() == "^report 1");
+  }
+  SECTION("after it was told to leave, its failure is nobody's") {
+    bench.resize(2, {0, 0}, {0, 1});
+    bench.join(0, 2);
+    bench.join(1, 2);
+    CHECK(bench.said() == "S2 form 0@2:0 form 1@2:1 run 0@2 run 1@2");
+    bench.fail(2, FailureSource::user);
+    CHECK(bench.said() == "^resized 2");
+  }
+  SECTION("in its first step, but not later") {
+    bench.hear(Started{3, 0, 1, 2});
+    for (const int member : {2, 0, 1}) bench.join(member, 1);
+    bench.said();
+    const bool proven = GENERATE(false, true);
+    for (int member = 0; proven && member < 3; ++member) bench.report(member, 1);
+    if (proven) bench.perform(Continue{3, 0});
+    bench.said();
+    bench.fail(2, FailureSource::user);
+    CHECK(bench.said() == (proven ? "S0 S1" : "halt 0@1 halt 1@1 ^lost 2 new 2"));
+  }
 }
 
 TEST_CASE("a loss says whether anything was committed since the one before") {
@@ -409,6 +538,76 @@ TEST_CASE("members that are late are ended, once") {
   CHECK(bench.said().empty());
   bench.hear(Stopped{3, 0, 2});
   CHECK(bench.said() == "halt 0@0 halt 1@0 ^lost 2");
+}
+
+TEST_CASE("who waits for the answer to a report is not late") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.report(0, 1);
+  CHECK(bench.said() == "^report 1");
+  bench.say(1, GroupMessage::Kind::late, 0, {0});
+  CHECK(bench.said().empty());
+}
+
+TEST_CASE("a rank that makes more reports than those that wait for it in collectives ends the attempt") {
+  Bench bench({0, 0, 0});
+  bench.train(3);
+  bench.report(1, 1);
+  CHECK(bench.said().empty());
+  bench.say(0, GroupMessage::Kind::late, 0, {1});
+  CHECK(bench.said() == "kill 1 ^notice");  // it might have been stopped just then
+  const std::string why =
+      "rank 1 has reported step 1, while rank 0 waits for it in a collective before that report: all ranks are to "
+      "make the same reports";
+  CHECK(bench.notice() == "trial 3: " + why);
+  bench.say(2, GroupMessage::Kind::late, 0, {1});
+  CHECK(bench.said().empty());
+  bench.say(0, GroupMessage::Kind::broken, 0);
+  bench.say(2, GroupMessage::Kind::broken, 0);
+  CHECK(bench.said().empty());
+  bench.fail(1, FailureSource::infrastructure);
+  bench.resize(1, {0, 0, 0}, {0, -1, 2});
+  for (const int member : {0, 2, 3}) bench.join(member, 1);
+  for (const int member : {0, 2, 3}) bench.report(member, 1);
+  bench.perform(Continue{3, 0});
+  bench.report(3, 2);
+  bench.said();
+  bench.say(2, GroupMessage::Kind::late, 1, {1});
+  CHECK(bench.said() == "S0 S2 S3");
+  for (const int member : {0, 2, 3}) bench.hear(Stopped{3, 0, member});
+  CHECK(bench.said() == "^failed");
+  CHECK(bench.cause().source == FailureSource::user);
+  CHECK(bench.cause().rank == 1);
+  CHECK(bench.cause().text ==
+        "rank 1 has reported step 2, while rank 2 waits for it in a collective before that report: all ranks are to "
+        "make the same reports");
+}
+
+TEST_CASE("a rank that waits in its report while the others have given up their generation forms the next one, too") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.report(1, 1);
+  bench.say(0, GroupMessage::Kind::broken, 0);
+  CHECK(bench.said() == "^lost");
+  bench.resize(1, {0, 0}, {0, 1});
+  CHECK(bench.said() == "form 0@1:0 form 1@1:1 C1");
+}
+
+TEST_CASE("a pause does not wait for a rank that waits in a collective for those that have paused") {
+  Bench bench({0, 0});
+  bench.train(2);
+  bench.report(0, 1);
+  bench.perform(Pause{3, 0, true});
+  CHECK(bench.said() == "^report 1 P0+");
+  const bool parked = GENERATE(false, true);
+  const bool first = GENERATE(false, true);
+  if (first) bench.say(1, GroupMessage::Kind::broken, 0);
+  bench.hear(Paused{3, 0, parked, 0});
+  if (!first) bench.say(1, GroupMessage::Kind::broken, 0);
+  CHECK(bench.said() == (parked ? "S0 S1 ^failed" : "S1 ^paused"));
+  if (parked)
+    CHECK(bench.cause().text ==
+          "rank 1 waited in a collective for ranks that had paused: all ranks are to make the same reports");
 }
 
 TEST_CASE("of those that train, who does not come to the next generation is late; newcomers are not") {

@@ -389,14 +389,29 @@ class ScriptedTuner {
   void on(const MemberLost& e) {
     auto* trial = current(e.trial, e.attempt, "MemberLost");
     if (trial == nullptr || trial->phase == Phase::stopping || trial->phase == Phase::pausing) return;
-    if (!unreliable) broken(*trial, "lost a worker: " + e.cause.text);
     if (e.generation > trial->generation) broken(*trial, "lost a worker of a generation that there was not");
     if (e.generation != trial->generation) return;  // the Resize crossed it: the executor tells again
     const int had = trial->allocation->workers();
-    std::vector<int> left, beside;
+    const auto in = [](const std::vector<int>& ranks, int rank) {
+      return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    };
+    // What the program itself throws in a new worker ends only that.
+    const bool own = std::all_of(e.ranks.begin(), e.ranks.end(), [&](int rank) { return in(e.newcomers, rank); }) &&
+                     !trial->plan.ordinary();
+    if (!unreliable && !own) broken(*trial, "lost a worker: " + e.cause.text);
+    std::vector<int> left, starting;
     for (int rank = 0; rank < had; ++rank)
-      if (std::find(e.ranks.begin(), e.ranks.end(), rank) == e.ranks.end()) left.push_back(rank);
-    if (left.empty() || e.ranks.empty()) return broken(*trial, "lost all its workers, or none");
+      if (!in(e.ranks, rank)) (in(e.newcomers, rank) ? starting : left).push_back(rank);
+    // The others do not wait for those that begin, if they are enough.
+    const bool enough = !left.empty() && static_cast<int>(left.size()) >= workers.min;
+    for (const int rank : starting)
+      if (enough)
+        trial->leaving.push_back((*trial->allocation)[rank]);
+      else
+        left.insert(std::upper_bound(left.begin(), left.end(), rank), rank);
+    if (left.empty() || (e.ranks.empty() && e.newcomers.empty()))
+      return broken(*trial, "lost all its workers, or none");
+    if (e.ranks.empty() && !enough) return;
     if (e.cause.text.empty()) broken(*trial, "lost a worker and nobody says why");
     ++trial->losses;
     trial->promised.clear();  // rank 0 may be among them, or follow

@@ -457,6 +457,90 @@ TEST_CASE("new room is used within a step, but not for workers that are lost as 
   CHECK(silent.send(ht::HostGained{1}).out.commands.empty());
 }
 
+TEST_CASE("the loss of a worker while others begin is no reason to wait for these") {
+  const int least = GENERATE(1, 3);
+  Bench bench({.min = least, .max = 4}, 1, {host("a", 4)});
+  bench.begin().send(ht::MemberLost{0, 0, 0, {3}, lost()});
+  bench.send(ht::Resized{0, 0, 1});
+  REQUIRE(bench.commands<ht::Resize>().at(0).from == std::vector{0, 1, 2, -1});
+  bench.send(ht::MemberLost{0, 0, 2, {2}, lost(), false, true, {3}});
+  const auto resize = bench.commands<ht::Resize>().at(0);
+  const auto why = bench.records<record::TrialResized>().at(0).why;
+  if (least == 3) {  // without the one that begins they would be too few
+    CHECK(resize.from == std::vector{0, 1, 3});
+    CHECK(why == "1 of 4 workers was lost: cut off");
+    CHECK(bench.used() == 3);
+    CHECK(bench.send(ht::MemberLost{0, 0, 3, {}, lost(), false, true, {2}}).out.commands.empty());
+    return;
+  }
+  CHECK(resize.from == std::vector{0, 1});
+  CHECK(why == "1 of 4 workers was lost: cut off; 1 new worker was not ready and is not waited for");
+  CHECK(bench.used() == 3);  // until it is gone
+  bench.send(ht::Resized{0, 0, 3});
+  const auto again = bench.commands<ht::Resize>().at(0);
+  CHECK(again.from == std::vector{0, 1, -1, -1});
+  CHECK(bench.used() == 4);
+  // Those that train may come to stand still for other reasons than the loss of one of them.
+  bench.send(ht::MemberLost{0, 0, 4, {}, lost(), false, true, {2, 3}});
+  CHECK(bench.commands<ht::Resize>().at(0).from == std::vector{0, 1});
+  CHECK(bench.records<record::TrialResized>().at(0).why ==
+        "cut off; 2 new workers were not ready and are not waited for");
+}
+
+TEST_CASE(
+    "new workers that fail before their first step are tried again, later each time, and cost the trial nothing") {
+  Bench bench({.min = 1, .max = 3}, 1, {host("a", 3)});
+  bench.begin().send(ht::MemberLost{0, 0, 0, {2}, lost()});
+  bench.send(ht::Resized{0, 0, 1});
+  REQUIRE(bench.commands<ht::Resize>().size() == 1);
+  const ht::Cause hung{.source = ht::FailureSource::user, .text = "rank 2: hung", .rank = 2};
+  std::uint32_t generation = 2;
+  const auto give_up = [&] {
+    bench.send(ht::MemberLost{0, 0, generation, {2}, hung, false, false, {2}});
+    REQUIRE(bench.commands<ht::Resize>().at(0).from == std::vector{0, 1});
+    CHECK(bench.out.tick_earlier);
+    const auto until = bench.controller.next_give_up();
+    REQUIRE(until);
+    const ht::Seconds delay = *until - bench.now;
+    CHECK(bench.send(ht::Resized{0, 0, ++generation}).commands<ht::Resize>().empty());
+    if (*until > bench.now + 1) CHECK(bench.report(0).commands<ht::Resize>().empty());
+    if (*until > bench.now) CHECK(bench.tick(*until - 0.1).commands<ht::Resize>().empty());
+    return delay;
+  };
+  const auto grow = [&] {
+    bench.tick(*bench.controller.next_give_up());
+    REQUIRE(bench.commands<ht::Resize>().at(0).from == std::vector{0, 1, -1});
+    CHECK_FALSE(bench.controller.next_give_up());
+    ++generation;
+  };
+  CHECK(give_up() == 2);
+  CHECK(bench.history.size() > 0);
+  std::vector<ht::Seconds> delays;
+  for (int i = 0; i < 9; ++i) {
+    grow();
+    delays.push_back(give_up());
+  }
+  CHECK(delays == std::vector<ht::Seconds>{4, 8, 16, 32, 64, 128, 256, 300, 300});
+  CHECK(bench.controller.state().trials()[0].failures == 0);
+  CHECK(bench.controller.state().trials()[0].attempts == 1);
+  // One that has done a step: the next one that fails is the first again. The line says what happened.
+  grow();
+  bench.send(ht::Resized{0, 0, generation}).report(0);
+  bench.send(ht::MemberLost{0, 0, generation, {2}, lost()});  // as any other worker
+  bench.send(ht::Resized{0, 0, ++generation});
+  REQUIRE(bench.commands<ht::Resize>().size() == 1);
+  ++generation;
+  bench.send(ht::MemberLost{0, 0, generation, {2}, hung, false, false, {2}});
+  CHECK(bench.out.notices ==
+        std::vector<std::string>{"trial 0 goes on with 2 workers: 1 new worker was given up before its first step: "
+                                 "rank 2: hung; another is tried in 2 s if there is room"});
+  // A person who asks for workers does not wait.
+  bench.send(ht::Resized{0, 0, ++generation});
+  CHECK(bench.commands<ht::Resize>().empty());
+  bench.controller.resize_trial(0, 3, bench.now, bench.out);
+  CHECK(bench.report(0).commands<ht::Resize>().size() == 1);
+}
+
 TEST_CASE("a report of a trial that others are about to join changes its workers once more, or leaves them") {
   Bench bench({.min = 2, .max = 8}, 1, {host("a", 4), host("b", 4)});
   bench.begin().send(ht::HostLost{1, "cut off"}).send(ht::MemberLost{0, 0, 0, {4, 5, 6, 7}, lost()});

@@ -157,8 +157,8 @@ struct Failed {
 };
 /// Workers of a running attempt are lost, and so its generation is broken: their slots are free, and the other workers
 /// wait for a Resize or a Stop. The interrupted step is done again. Not sent for an attempt that was told to pause or
-/// stop, or that has no worker left: these get Failed. Without ranks: all workers are there but do not reach each
-/// other.
+/// stop, or that has no worker left: these get Failed. Without `ranks` nobody is lost: the workers do not reach each
+/// other, or, with `newcomers`, they would stand still until these are ready.
 struct MemberLost {
   TrialId trial;
   Attempt attempt;
@@ -169,6 +169,9 @@ struct MemberLost {
   /// The workers have committed since the previous loss. True also if unknown: only groups whose members report it send
   /// false.
   bool progress = true;
+  /// New workers: those of `ranks` that had not done a step with the others yet, and, if no generation trains, those
+  /// that are not ready.
+  std::vector<int> newcomers = {};
 };
 /// Answer to Resize: the new generation trains, and workers without a place in it are gone.
 struct Resized {

@@ -51,11 +51,13 @@ class GroupRun {
   struct Member {
     bool there = true;
     bool trained = false;                 // in a generation that has run: it has the state of the others
+    bool newcomer = false;                // others had trained when it was started, and it has not done a step yet
     bool told = true;                     // it knows its place in the newest generation
     bool done = false;                    // it has finished by itself: the others go on without it
     std::optional<int> started = {};      // the step that it began with
     std::optional<Reported> report = {};  // a report that waits for its answer
     bool parked = false;
+    bool stuck = false;  // with pausing: it waits in a step for members that have paused
   };
 
   void on(const Launch& launch);
@@ -74,6 +76,10 @@ class GroupRun {
   void heard(Failed& e) { ended(e.member, e); }
   void heard(GroupMessage& m);
   void late(const GroupMessage& m);
+  void end_late(int member);
+  void tell_waiting();
+  bool out_of_step(int member, int rank, const GroupMessage& m);
+  void stick(int member);
   void given_up(int member);
   void all_given_up();
   void end_if_stuck();
@@ -88,6 +94,10 @@ class GroupRun {
   void leave(int member);
   void lose(std::vector<int> members, Cause cause);
   void tell_lost(std::vector<int> ranks);
+  void halt_before();
+  void tell_halted();
+  std::vector<int> newcomers() const;
+  std::vector<int> training(std::uint32_t generation) const;
   void fail_all(Cause cause);
   void form(std::vector<int> from);
   void follow(const std::vector<group::Action>& actions);
@@ -105,6 +115,7 @@ class GroupRun {
   void pause_is_over();
 
   Member& at(int member) { return members_.at(static_cast<std::size_t>(member)); }
+  const Member& at(int member) const { return members_.at(static_cast<std::size_t>(member)); }
   int present() const;
   GroupPlace place_of(int rank) const;
   Launch member_launch(int member, int rank) const;
@@ -121,16 +132,20 @@ class GroupRun {
   bool fixed_ = false;     // members cannot leave a generation
   bool committed_ = true;  // some member has committed since the last loss
   bool told_started_ = false, resizing_ = false, over_ = false, finished_ = false;
-  int newcomers_ = 0;               // new members still to join before the others are told to leave their generation
-  bool intact_ = false;             // the previous generation goes on meanwhile
-  std::uint32_t before_ = 0;        // the number of that generation
-  std::set<int> given_up_;          // members that have left the running generation
-  bool unreachable_ = false;        // all have left it: the next generation is formed at once
-  int breaks_ = 0;                  // how often that has happened since the last report
-  int told_ = -1;                   // the last step reported to the Tuner
-  int answered_ = -1;               // the last step that the Tuner has answered
-  int ahead_ = -1;                  // the last step after which a member went on without the Tuner's answer
-  std::map<int, Reported> untold_;  // the reports of such members, by step
+  int newcomers_ = 0;                // new members still to join before the others are told to leave their generation
+  bool intact_ = false;              // the previous generation goes on meanwhile
+  std::uint32_t before_ = 0;         // the number of that generation
+  std::vector<int> before_members_;  // its members, by rank
+  std::set<int> given_up_;           // members that have left the running generation
+  bool unreachable_ = false;         // all have left it: the next generation is formed at once
+  int breaks_ = 0;                   // how often that has happened since the last report
+  int out_of_step_ = 0;              // how often a rank had reported a step for which others still waited for it
+  bool told_halted_ = false;         // the Tuner knows that no member trains
+  bool told_waiting_ = false;        // the user was told that the others wait for new members
+  int told_ = -1;                    // the last step reported to the Tuner
+  int answered_ = -1;                // the last step that the Tuner has answered
+  int ahead_ = -1;                   // the last step after which a member went on without the Tuner's answer
+  std::map<int, Reported> untold_;   // the reports of such members, by step
   bool save_at_end_ = false;
   bool save_ = false;  // rank 0 is to save at step answered_
   Pause pause_ = {};

@@ -100,6 +100,7 @@ class Controller {
     judge_.set_now(now);
     dispatcher_.give_up_hosts(out);
     for (const TrialId trial : losses_.due(now)) settle_losses(trial, out);
+    dispatcher_.end_delays();
     if (!ending_ && !interrupted_)
       if (auto why = judge_.state().check_time(now)) end_experiment(*why, out);
     fill(now, out);
@@ -114,10 +115,13 @@ class Controller {
   /// Gives up waiting: trials that still run count as interrupted. No event may follow.
   void abandon(Seconds now, Outcome& out);
 
-  /// When to call tick() next even if no event comes: a host or a lost worker will have been waited for long enough.
+  /// When to call tick() next even if no event comes: a host or a lost worker will have been waited for long enough, or
+  /// a new worker is tried again.
   std::optional<Seconds> next_give_up() const {
-    const auto host = dispatcher_.next_give_up(), loss = losses_.next();
-    return host && loss ? std::min(*host, *loss) : host ? host : loss;
+    std::optional<Seconds> at;
+    for (const auto next : {dispatcher_.next_give_up(), losses_.next(), dispatcher_.next_growth()})
+      if (next) at = std::min(at.value_or(*next), *next);
+    return at;
   }
   /// Whether the trial holds a slot.
   bool holds_slot(TrialId trial) const { return dispatcher_.holds_slot(trial); }
@@ -204,6 +208,8 @@ class Controller {
   void answer(TrialId trial, LiveTrial& run, int step, Outcome& out, bool again = false);
   void settle_losses(TrialId trial, Outcome& out);
   void lose_workers(const MemberLost& e, Outcome& out);
+  std::string give_up_newcomers(TrialId trial, LiveTrial& run, std::size_t count, int left, const std::string& cause,
+                                Outcome& out);
   void use_new_room(Outcome& out);
   bool change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,

@@ -98,19 +98,31 @@ class Dispatcher {
   /// `run`: nullptr if the trial is about to start.
   Wanted wanted_workers(TrialId trial, const LiveTrial* run) const;
   /// The user has asked for another number of workers: forget what was tried for the number before.
-  void forget_restart(TrialId trial) { restarted_.erase(trial); }
+  void forget_restart(TrialId trial) {
+    restarted_.erase(trial);
+    not_before_.erase({trial, judge_.attempt(trial)});
+  }
   /// Whether a run whose workers cannot change would get another number of them if it began again. To get more, it is
   /// allowed once for each number that the run has, so that it does not begin again and again in vain.
   bool worth_restart(TrialId trial, const LiveTrial& run, int most);
   /// Whether there may be more room than at the last call.
   bool take_freed() { return std::exchange(freed_, false); }
+  /// A trial is to get no more workers before `until`.
+  void delay_growth(TrialId trial, Seconds until) { not_before_[{trial, judge_.attempt(trial)}] = until; }
+  bool may_grow(TrialId trial) const { return !not_before_.contains({trial, judge_.attempt(trial)}); }
+  /// Trials that were to wait until now may grow.
+  void end_delays() {
+    freed_ |= std::erase_if(not_before_, [now = judge_.now()](const auto& each) { return each.second <= now; }) > 0;
+  }
+  std::optional<Seconds> next_growth() const;
 
   /// Between two steps: gives a run another number of workers, as far as there is room.
   void resize(TrialId trial, LiveTrial& run, int workers, const std::string& why, Outcome& out);
-  /// Workers are lost: the others go on, with new ones if too few are left. `failed`: they failed, possibly because of
-  /// their hosts; they were not preempted. False: there are too few workers and no room for new ones.
-  bool replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::string& why, bool failed,
-               Outcome& out);
+  /// Workers are lost: the others go on, with new ones if too few are left. `starting`: ranks that are not ready yet;
+  /// they are ended if enough others are left. `failed`: the lost ones failed, possibly because of their hosts; they
+  /// were not preempted. False: there are too few workers and no room for new ones.
+  bool replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::vector<int>& starting,
+               std::string why, bool failed, Outcome& out);
   /// Whether there is room for the workers that would be needed if the `lost` ones were gone.
   bool room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost);
   /// Forms another generation of the same workers.
@@ -200,6 +212,7 @@ class Dispatcher {
   bool hosts_changed_ = true;
   bool outside_told_ = false;  // the user was told that hosts are outside the group's network
   bool freed_ = false;         // slots were freed, or a host has appeared
+  std::map<std::pair<TrialId, Attempt>, Seconds> not_before_;  // runs that get no more workers until then
 };
 
 }  // namespace hypertune::inline v0

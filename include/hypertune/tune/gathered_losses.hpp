@@ -25,7 +25,10 @@ class GatheredLosses {
     const auto [at, first] = waiting_.try_emplace(loss.trial, Waiting{loss, {}, until});
     auto& [all, causes, _] = at->second;
     if (!first && !alike(all, loss)) return false;
-    if (!first) all.ranks.insert(all.ranks.end(), loss.ranks.begin(), loss.ranks.end());
+    if (!first) {
+      all.ranks.insert(all.ranks.end(), loss.ranks.begin(), loss.ranks.end());
+      all.newcomers.insert(all.newcomers.end(), loss.newcomers.begin(), loss.newcomers.end());
+    }
     causes.push_back(loss.cause);
     return true;
   }

@@ -52,6 +52,8 @@ struct LiveTrial {
   int growths = 0;                 ///< increases of its workers since its last report
   int losses = 0;                  ///< losses of workers in a row, without a report or a commit in between
   bool too_many_losses = false;    ///< it has lost workers so often that its end counts as a failure
+  int given_up = 0;                ///< new workers in a row that were given up before they had done a step
+  int stayed = 0;                  ///< … and how many workers it had without the last of them
   bool over = false;               ///< its program has ended, as its last report says: it is left to end by itself
   std::optional<Cause> warned;     ///< it has to stop after its next report, as it is about to lose workers
   Metrics metrics = {};            ///< of its last report, if Options::resize is set

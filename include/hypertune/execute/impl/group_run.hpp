@@ -102,13 +102,15 @@ HYPERTUNE_INLINE void GroupRun::send(int member, GroupMessage message) {
 HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
   if (machine_.running()) {
     before_ = machine_.generation();
+    before_members_ = training(before_);
     intact_ = !std::exchange(unreachable_, false);
   }
-  given_up_.clear();
+  if (!intact_) given_up_.clear();
   follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
   newcomers_ = 0;
   for (int rank = 0; rank < machine_.size() && intact_; ++rank) newcomers_ += !at(machine_.member(rank)).trained;
   if (newcomers_ == 0) tell_places();
+  if (!intact_ && !told_halted_) tell_halted();  // it has decided this before they stood still
   if (!intact_)
     for (int member = 0; member < static_cast<int>(members_.size()); ++member) answer(member);
 }
@@ -136,15 +138,21 @@ HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions
     if (const auto* start = std::get_if<group::Start>(&action)) {
       if (static_cast<std::size_t>(start->member) >= members_.size())
         members_.resize(static_cast<std::size_t>(start->member) + 1);
+      at(start->member).newcomer =
+          std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && m.trained; });
       out_.down.emplace_back(member_launch(start->member, start->rank));
     } else if (const auto* join = std::get_if<group::Join>(&action)) {
       at(join->member).told = false;
       if (!at(join->member).trained) tell_place(join->member);  // it is in no generation that it would have to leave
     } else if (const auto* dismissed = std::get_if<group::Dismiss>(&action)) {
-      at(dismissed->member).told = false;
+      if (at(dismissed->member).trained)
+        at(dismissed->member).told = false;
+      else  // it is in no generation that it would have to leave, and may never ask for its place
+        out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, dismissed->member});
     } else if (std::holds_alternative<group::Run>(action)) {
       joined_ = true;
-      intact_ = false;
+      intact_ = told_halted_ = told_waiting_ = false;
+      given_up_.clear();
       for (int rank = 0; rank < machine_.size(); ++rank) {
         at(machine_.member(rank)).trained = true;
         send(machine_.member(rank), {.kind = GroupMessage::Kind::run, .generation = machine_.generation()});
@@ -170,14 +178,50 @@ HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
   if (!known || phase_ != Phase::running) return fail_all(loss_);
   resizing_ = false;
   out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), std::move(ranks), loss_, false,
-                                  std::exchange(committed_, false)});
+                                  std::exchange(committed_, false), newcomers()});
+  told_halted_ = told_halted_ || !intact_;
+}
+
+// Those that train are about to stand still: they join the newest generation.
+HYPERTUNE_INLINE void GroupRun::halt_before() {
+  intact_ = false;
+  tell_places();
+  tell_halted();
+}
+// The Tuner can form a generation without the members that the others wait for.
+HYPERTUNE_INLINE void GroupRun::tell_halted() {
+  auto waited_for = newcomers();
+  if (phase_ != Phase::running || machine_.state() != GroupMachine::State::forming || waited_for.empty()) return;
+  told_halted_ = true;
+  out_.up.emplace_back(
+      MemberLost{launch_.trial, launch_.attempt, machine_.generation(), {}, loss_, false, true, std::move(waited_for)});
+}
+
+// MemberLost::newcomers of the newest generation.
+HYPERTUNE_INLINE std::vector<int> GroupRun::newcomers() const {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const int member = machine_.member(rank);
+    const Member& m = at(member);
+    if (m.there ? !intact_ && !m.trained && !machine_.ready(member) : m.newcomer) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+// The members that train, by rank, and the number of their generation.
+HYPERTUNE_INLINE std::vector<int> GroupRun::training(std::uint32_t generation) const {
+  if (intact_) return generation == before_ ? before_members_ : std::vector<int>();
+  std::vector<int> members;
+  for (int rank = 0; rank < machine_.size() && machine_.running() && generation == machine_.generation(); ++rank)
+    members.push_back(machine_.member(rank));
+  return members;
 }
 
 HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
   loss_ = std::move(cause);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)  // nor are finished ones
     if (std::exchange(at(member).done, false)) members.push_back(member);
-  bool trained = false;
+  bool trained = false, halts = false;
   std::vector<int> ranks;
   for (const int member : members) {
     at(member).there = false;
@@ -188,13 +232,17 @@ HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
     // If only new members are lost, the previous generation goes on. If a member that was to leave is lost, the next
     // generation can still be formed.
     const bool goes_on = intact_ && !trained;
+    halts = intact_ && trained;
     const std::uint32_t generation = ranks.empty() ? before_ : machine_.generation();
     for (int member = 0; member < static_cast<int>(members_.size()); ++member)
       if (!goes_on || !at(member).trained) halt(member, generation, ranks);
     intact_ = goes_on;
   }
   follow(machine_.resume(group::Gone{members}));
-  if (!intact_ && ranks.empty() && phase_ == Phase::running) tell_places();
+  if (halts && ranks.empty())
+    halt_before();
+  else if (!intact_ && ranks.empty() && phase_ == Phase::running)
+    tell_places();
   close_if_empty();
 }
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/execute/group_run.hpp>
+#include <hypertune/execute/host_text.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -32,6 +33,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Started& e) {
 HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
   const int member = e.member;
   at(member).report = std::move(e);
+  at(member).newcomer = at(member).newcomer && !at(member).trained;
   if (told_started_) answer(member);
   end_if_stuck();
 }
@@ -81,7 +83,7 @@ HYPERTUNE_INLINE void GroupRun::pause_is_over() {
   bool all = true, moving = false;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     const Member& m = at(member);
-    moving = moving || (m.there && !m.parked);
+    moving = moving || (m.there && !m.parked && !m.stuck);
     all = all && (m.there ? m.parked : m.done || machine_.rank(member) < 0);
   }
   if (moving) return;
@@ -91,6 +93,12 @@ HYPERTUNE_INLINE void GroupRun::pause_is_over() {
     return;
   }
   const bool saved = !at(lead).there;
+  std::string why = "a worker was lost while it paused";
+  for (int member = 0; member < static_cast<int>(members_.size()); ++member)
+    if (at(member).there && at(member).stuck)
+      why = detail::format(
+          "rank {} waited in a collective for ranks that had paused: all ranks are to make the same reports",
+          machine_.rank(member));
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)
     if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
   over_ = true;
@@ -98,9 +106,7 @@ HYPERTUNE_INLINE void GroupRun::pause_is_over() {
     out_.up.emplace_back(Paused{launch_.trial, launch_.attempt, false});
   else
     out_.up.emplace_back(
-        Failed{launch_.trial,
-               launch_.attempt,
-               {.source = FailureSource::infrastructure, .text = "a worker was lost while it paused"}});
+        Failed{launch_.trial, launch_.attempt, {.source = FailureSource::infrastructure, .text = why}});
 }
 
 HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
@@ -110,6 +116,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
     case Kind::joined:
       fixed_ = fixed_ || m.value == "fixed";
       committed_ = committed_ || key.second == "committed";
+      at(m.member).newcomer = at(m.member).newcomer && key.second != "committed";
       // A message that was sent while the member was starting may not have reached it.
       if (m.generation < machine_.generation() && std::exchange(at(m.member).told, false)) tell_place(m.member);
       if (m.generation != machine_.generation() || machine_.rank(m.member) < 0) return;
@@ -120,7 +127,9 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
       follow(machine_.resume(group::Joined{m.member, m.generation}));
       break;
     case Kind::broken:
-      if (m.generation == machine_.generation() && machine_.running() && machine_.rank(m.member) >= 0)
+      if (phase_ == Phase::pausing && machine_.running()) stick(m.member);
+      if (const auto members = training(m.generation);
+          std::find(members.begin(), members.end(), m.member) != members.end())
         given_up(m.member);
       break;
     case Kind::set: {
@@ -139,7 +148,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
         waiting_[key].push_back(m.member);
       break;
     case Kind::late:
-      if (m.generation == machine_.generation() && phase_ == Phase::running) late(m);
+      if (phase_ == Phase::running) late(m);
       break;
     default: break;
   }
@@ -149,17 +158,69 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
 // formed. New members are never late; nor are members that still train in the previous generation, until one of them
 // has left it.
 HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
-  const auto end = [this](int member) {
-    if (at(member).there && late_.insert(member).second) out_.kill.push_back(member);
-  };
-  if (machine_.running()) {
-    for (const int rank : m.ranks)
-      if (rank >= 0 && rank < machine_.size()) end(machine_.member(rank));
-  } else if (m.ranks.empty() && machine_.state() == GroupMachine::State::forming &&
-             (!intact_ || at(m.member).trained)) {
-    for (int rank = 0; rank < machine_.size(); ++rank)
-      if (const int member = machine_.member(rank); at(member).trained && !machine_.ready(member)) end(member);
+  const auto members = training(m.generation);
+  for (const int rank : m.ranks) {
+    if (rank < 0 || rank >= static_cast<int>(members.size())) continue;
+    const int member = members[static_cast<std::size_t>(rank)];
+    if (out_of_step(member, rank, m)) return;
+    end_late(member);
   }
+  if (!m.ranks.empty() || m.generation != machine_.generation() || machine_.state() != GroupMachine::State::forming ||
+      (intact_ && !at(m.member).trained))
+    return;
+  bool others = false;
+  for (int rank = 0; rank < machine_.size(); ++rank) {
+    const int member = machine_.member(rank);
+    if (machine_.ready(member)) continue;
+    others = others || at(member).trained;
+    if (at(member).trained) end_late(member);
+  }
+  if (!others && !std::exchange(told_waiting_, true)) tell_waiting();
+}
+
+HYPERTUNE_INLINE void GroupRun::end_late(int member) {
+  const Member& m = at(member);
+  const bool waits_for_tuner = m.report && step_of(*m.report) <= told_;
+  if (m.there && !waits_for_tuner && late_.insert(member).second) out_.kill.push_back(member);
+}
+
+// Only new members are missing, without which too few are left: the Tuner has decided to wait for them.
+HYPERTUNE_INLINE void GroupRun::tell_waiting() {
+  std::string names;
+  for (int rank = 0; rank < machine_.size(); ++rank)
+    if (!machine_.ready(machine_.member(rank)))
+      names += detail::format("{}rank {} on {}", names.empty() ? "" : ", ", rank,
+                              detail::host_text(launch_.allocation[rank].host_name));
+  out_.up.emplace_back(
+      Notice{detail::format("trial {} stands still: too few of its workers are left to go on without the new ones, "
+                            "which have not begun yet: {} (hang_limit ends a worker that hangs)",
+                            launch_.trial, names)});
+}
+
+// A member has reported a step that rank 0 has not, and is late for a collective of that step: it makes other reports
+// than the rest. Once this may happen to a member that was stopped at that moment; it is ended as late then. True: it
+// has happened before, and the attempt ends.
+HYPERTUNE_INLINE bool GroupRun::out_of_step(int member, int rank, const GroupMessage& m) {
+  const Member& ahead = at(member);
+  if (!ahead.there || !ahead.report || step_of(*ahead.report) <= told_ || late_.contains(member)) return false;
+  const auto members = training(m.generation);
+  const auto waiting = std::find(members.begin(), members.end(), m.member) - members.begin();
+  std::string why = detail::format(
+      "rank {} has reported step {}, while rank {} waits for it in a collective before that report: all ranks are to "
+      "make the same reports",
+      rank, step_of(*ahead.report), waiting);
+  if (++out_of_step_ > 1) {
+    fail_all({.source = FailureSource::user, .text = std::move(why), .rank = rank});
+    return true;
+  }
+  out_.up.emplace_back(Notice{detail::format("trial {}: {}", launch_.trial, why)});
+  return false;
+}
+
+// While the trial pauses: a member waits for others in a step, and these do not come, because they have paused.
+HYPERTUNE_INLINE void GroupRun::stick(int member) {
+  at(member).stuck = !at(member).report && !at(member).parked;
+  pause_is_over();
 }
 
 // A member has given up its generation. A member that caused this is lost, or was killed as late. If all are there,
@@ -170,13 +231,16 @@ HYPERTUNE_INLINE void GroupRun::given_up(int member) {
 }
 
 HYPERTUNE_INLINE void GroupRun::all_given_up() {
-  if (phase_ != Phase::running || !machine_.running() || given_up_.empty()) return;
+  const auto members = training(intact_ ? before_ : machine_.generation());
+  if (phase_ != Phase::running || members.empty() || given_up_.empty()) return;
   int ended = -1;  // a rank that has finished by itself
-  for (int rank = 0; rank < machine_.size(); ++rank) {
-    const int member = machine_.member(rank);
-    if (at(member).done)
+  for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
+    const int member = members[static_cast<std::size_t>(rank)];
+    const Member& m = at(member);
+    const bool ahead = m.report && step_of(*m.report) > told_ && !late_.contains(member);  // it waits for the others
+    if (m.done)
       ended = rank;
-    else if (!given_up_.contains(member))
+    else if (!given_up_.contains(member) && !ahead)
       return;
   }
   given_up_.clear();
@@ -189,6 +253,7 @@ HYPERTUNE_INLINE void GroupRun::all_given_up() {
   loss_ = {.source = FailureSource::infrastructure,
            .text = "its workers do not reach each other, or do not all make the same collectives"};
   if (++breaks_ > patience) return fail_all(loss_);
+  if (intact_) return halt_before();
   unreachable_ = true;
   out_.up.emplace_back(MemberLost{launch_.trial, launch_.attempt, machine_.generation(), {}, loss_});
 }
@@ -237,7 +302,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   Cause cause = std::move(e.cause);
   const bool caused_by_peers = std::exchange(cause.caused_by_peers, false);
   if (rank < 0 && (phase_ == Phase::running || phase_ == Phase::pausing))
-    return caused_by_peers || phase_ == Phase::pausing ? leave(member) : lose({member}, std::move(cause));
+    return caused_by_peers || phase_ == Phase::pausing || !at(member).trained ? leave(member)
+                                                                              : lose({member}, std::move(cause));
   if (phase_ != Phase::running && phase_ != Phase::pausing) {
     at(member).there = false;
     return close_if_empty();
@@ -246,7 +312,8 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   cause.rank = rank;
   for (int other = 0; phase_ == Phase::running && other < machine_.size(); ++other)
     if (at(machine_.member(other)).done) cause.text += detail::format(" (rank {} had ended before)", other);
-  if (phase_ == Phase::running && !fixed() && cause.source != FailureSource::user)
+  // A new member that fails, whatever the reason, leaves the others as they were.
+  if (phase_ == Phase::running && !fixed() && (cause.source != FailureSource::user || at(member).newcomer))
     return lose({member}, std::move(cause));
   at(member).there = false;
   if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // no failure if rank 0 saves and ends

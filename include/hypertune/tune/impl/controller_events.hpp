@@ -6,6 +6,7 @@
 #include <hypertune/tune/controller.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
   run->fixed = e.fixed;
   run->elastic = !e.fixed;
   run->growths = run->losses = 0;
+  if (run->given_up > 0 && !run->forming && run->allocation.workers() > run->stayed) run->given_up = 0;
   const Workers& allowed = rules().workers;
   if (e.workers > 0 && e.workers != state().asked_workers(e.trial).by_trial &&
       (e.workers < allowed.min || e.workers > allowed.max))
@@ -95,7 +97,8 @@ HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, 
   const int have = run.allocation.workers();
   const auto wanted = dispatcher_.wanted_workers(trial, &run);
   const bool may_grow = wanted.by_person || (dispatcher_.queue().pending.empty() && !judge_.more_trials());
-  if (have == wanted.most || ending_ || (have < wanted.most && !may_grow)) return false;
+  if (have == wanted.most || ending_ || (have < wanted.most && !(may_grow && dispatcher_.may_grow(trial))))
+    return false;
   if (!run.fixed) {
     dispatcher_.resize(trial, run, wanted.most, wanted.why, out);
     return false;
@@ -124,7 +127,7 @@ HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
   for (const TrialId trial : dispatcher_.running_trials()) {
     LiveTrial& run = *dispatcher_.find(trial);
     if (!run.elastic || run.phase != Phase::running || run.forming || losses_.waits(trial) || run.warned ||
-        run.growths >= most_growths)
+        run.growths >= most_growths || !dispatcher_.may_grow(trial))
       continue;
     const auto wanted = dispatcher_.wanted_workers(trial, &run);
     if (run.allocation.workers() >= wanted.most) continue;
@@ -160,7 +163,17 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
   lost.erase(std::unique(lost.begin(), lost.end()), lost.end());
   std::erase_if(lost, [&](int rank) { return rank < 0 || rank >= have; });
   if (lost.empty() && !e.ranks.empty()) return;
-  if (lost.empty()) return dispatcher_.form_again(e.trial, *run, e.cause.text, out);
+  if (lost.empty() && e.newcomers.empty()) return dispatcher_.form_again(e.trial, *run, e.cause.text, out);
+  const auto is_new = [&](int rank) {
+    return std::find(e.newcomers.begin(), e.newcomers.end(), rank) != e.newcomers.end();
+  };
+  if (lost.empty()) {  // those that train would stand still, perhaps because of workers that are lost already
+    int ready = 0;
+    for (int rank = 0; rank < have; ++rank) ready += is_new(rank) ? 0 : 1;
+    if (ready > 0 && ready >= rules().workers.min)
+      dispatcher_.replace(e.trial, *run, {}, e.newcomers, e.cause.text, false, out);
+    return;
+  }
   const auto left = static_cast<std::size_t>(have) - lost.size();
   if (e.progress) run->losses = 0;
   if (e.leaving && left < static_cast<std::size_t>(rules().workers.min) &&
@@ -168,13 +181,15 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
     run->warned = e.cause;  // it saves at its next report, before the workers are gone
     return;
   }
-  const std::string why =
-      detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
-                     e.leaving ? "taken away" : "lost", e.cause.text);
+  std::string why = detail::format("{} of {} workers {} {}: {}", lost.size(), have, lost.size() == 1 ? "was" : "were",
+                                   e.leaving ? "taken away" : "lost", e.cause.text);
   const bool failed = !e.leaving && e.cause.source != FailureSource::preemption;
-  // Workers that are lost again and again in the same step are hardly lost by chance.
-  run->too_many_losses = failed && ++run->losses > ExperimentState::most_taken;
-  if (left > 0 && !interrupted_ && !run->too_many_losses && dispatcher_.replace(e.trial, *run, lost, why, failed, out))
+  if (failed && static_cast<int>(left) >= rules().workers.min && std::all_of(lost.begin(), lost.end(), is_new))
+    why = give_up_newcomers(e.trial, *run, lost.size(), static_cast<int>(left), e.cause.text, out);
+  else  // workers that are lost again and again in the same step are hardly lost by chance
+    run->too_many_losses = failed && ++run->losses > ExperimentState::most_taken;
+  if (left > 0 && !interrupted_ && !run->too_many_losses &&
+      dispatcher_.replace(e.trial, *run, lost, e.newcomers, why, failed, out))
     return;
   // The trial goes on from its last checkpoint when there is room.
   stop_run(e.trial, *run, Phase::suspending, TrialState::stopped, why, true, out);
@@ -184,6 +199,23 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
   if (run->too_many_losses)
     run->failure->text +=
         detail::format(" (workers were lost {} times in a row before anything was done)", run->losses);
+}
+
+// New workers have failed before they had done a step. That says nothing about the trial, which goes on as before: others
+// are tried later, after a time that doubles. Returns the line for the record.
+HYPERTUNE_INLINE std::string Controller::give_up_newcomers(TrialId trial, LiveTrial& run, std::size_t count, int left,
+                                                           const std::string& cause, Outcome& out) {
+  constexpr Seconds first = 2, longest = 300;
+  ++run.given_up;
+  run.stayed = left;
+  const Seconds delay = std::min(longest, std::ldexp(first, std::min(run.given_up - 1, 10)));
+  std::string why = detail::format(
+      "{} new worker{} given up before {} first step{}: {}; another is tried in {:.0f} s if there is room", count,
+      count == 1 ? " was" : "s were", count == 1 ? "its" : "their",
+      run.given_up == 1 ? "" : detail::format(" ({} times in a row)", run.given_up), cause, delay);
+  dispatcher_.delay_growth(trial, judge_.now() + delay);
+  out.tick_earlier = true;
+  return why;
 }
 
 HYPERTUNE_INLINE void Controller::on(const Resized& e, Outcome&) {

@@ -97,17 +97,28 @@ HYPERTUNE_INLINE void Dispatcher::resize(TrialId trial, LiveTrial& run, int want
 }
 
 HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost,
-                                          const std::string& why, bool failed, Outcome& out) {
-  std::vector<int> ranks;
+                                          const std::vector<int>& starting, std::string why, bool failed,
+                                          Outcome& out) {
+  std::vector<int> ranks, unready;
   std::vector<std::string> failed_on;
   const int have = run.allocation.workers();
   for (int rank = 0; rank < have; ++rank) {
     if (std::find(lost.begin(), lost.end(), rank) == lost.end()) {
-      ranks.push_back(rank);
+      (std::find(starting.begin(), starting.end(), rank) == starting.end() ? ranks : unready).push_back(rank);
       continue;
     }
     if (failed) failed_on.push_back(run.allocation[rank].host_name);
     placement_.release(run.allocation[rank]);
+  }
+  // The others would stand still until these are ready. Others may join them later.
+  const bool enough = !ranks.empty() && static_cast<int>(ranks.size()) >= workers().min;
+  if (enough && !unready.empty()) {
+    for (const int rank : unready) run.leaving.push_back(run.allocation[rank]);
+    why += detail::format("{}{} new worker{} not ready and {} not waited for", why.empty() ? "" : "; ", unready.size(),
+                          unready.size() == 1 ? " was" : "s were", unready.size() == 1 ? "is" : "are");
+  } else {
+    ranks.insert(ranks.end(), unready.begin(), unready.end());
+    std::sort(ranks.begin(), ranks.end());
   }
   const int left = static_cast<int>(ranks.size());
   if (left >= workers().min) {  // more may join at the next report; the others do not wait for them to start
@@ -139,6 +150,12 @@ HYPERTUNE_INLINE void Dispatcher::form_again(TrialId trial, LiveTrial& run, cons
   std::vector<int> ranks(static_cast<std::size_t>(run.allocation.workers()));
   std::iota(ranks.begin(), ranks.end(), 0);
   form(trial, run, std::move(ranks), {}, why, out);
+}
+
+HYPERTUNE_INLINE std::optional<Seconds> Dispatcher::next_growth() const {
+  std::optional<Seconds> at;
+  for (const auto& [run, until] : not_before_) at = std::min(at.value_or(until), until);
+  return at;
 }
 
 HYPERTUNE_INLINE void Dispatcher::resized(LiveTrial& run) {
