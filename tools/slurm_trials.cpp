@@ -7,6 +7,7 @@
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/remote/detail/printed.hpp>
+#include <hypertune/slurm/detail/messages.hpp>
 #include <hypertune/slurm/executor.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 
@@ -34,22 +35,42 @@ std::string batch_script(const std::vector<std::string>& words, const fs::path& 
   for (const auto& word : words) command += (command.empty() ? "" : " ") + detail::shell_quote(word);
   // SIGTERM comes when the job's time is nearly over (--signal) or it is preempted: the experiment then saves and ends,
   // and the job is queued again. The driver may have received the signal too; then `stop` has no further effect.
+  // A driver that was killed (out of memory) goes on within the job, unless it is killed again and again.
   return fmt::format(R"sh(#!/bin/sh
-# hypertune submit --slurm: a sweep's driver, which goes on where it was whenever the job is started again.
+# hypertune submit --slurm: a sweep's driver, which goes on where it was whenever it is started again.
 directory={directory}
 set -- {command}
-[ ! -e "$directory/experiment.db" ] || set -- "$@" --resume
-told=
-trap 'told=yes; {hypertune} stop "$directory" || kill -TERM "$driver"' TERM
-"$@" &
-driver=$!
-code=0
-while :; do
-  wait "$driver"
-  code=$?
-  kill -0 "$driver" 2>/dev/null || break
+told= driver=
+trap 'told=yes; [ -z "$driver" ] || {hypertune} stop "$directory" || kill -TERM "$driver"' TERM
+quick=0 code={interrupted}
+while [ -z "$told" ]; do
+  resume=
+  [ ! -e "$directory/experiment.db" ] || resume=--resume
+  begun=$(date +%s)
+  "$@" $resume &
+  driver=$!
+  code=0
+  while :; do
+    wait "$driver"
+    code=$?
+    kill -0 "$driver" 2>/dev/null || break
+  done
+  driver=
+  [ "$code" -gt 128 ] && [ "$code" -ne {interrupted} ] || break
+  quick=$((quick + 1))
+  [ "$(($(date +%s) - begun))" -lt 300 ] || quick=1
+  signal="signal $((code - 128))"
+  [ "$code" -ne 137 ] || signal="$signal, as when the job's memory is used up"
+  [ -z "$told" ] || break
+  if [ "$quick" -gt {restarts} ]; then
+    echo "hypertune: the driver was killed $quick times in a row ($signal), each time soon after its start: not started again"
+    break
+  fi
+  echo "hypertune: the driver was killed ($signal), and goes on from there"
+  sleep "$((2 * quick - 1))" &
+  wait "$!"
 done
-[ -n "$told" ] && [ "$code" -eq {interrupted} ] || exit "$code"
+[ -n "$told" ] && [ "$code" -gt 128 ] || exit "$code"
 tries=0
 while [ "$tries" -lt 60 ]; do  # the controller may be away for a while
   if state=$(squeue --noheader --jobs "$SLURM_JOB_ID" --format %T); then
@@ -64,11 +85,12 @@ exit "$code"
 )sh",
                      fmt::arg("directory", detail::shell_quote(directory.string())), fmt::arg("command", command),
                      fmt::arg("hypertune", detail::shell_quote(words.front())),
-                     fmt::arg("interrupted", exit_interrupted));
+                     fmt::arg("interrupted", exit_interrupted), fmt::arg("restarts", 5));
 }
 
 int submit_to_slurm(const SlurmSubmission& submission) {
   const Sweep sweep = load_sweep(submission.file, submission.set, false);
+  slurm::require_configuration();
   Options options = sweep.options;
   if (!submission.output.empty()) options.output = submission.output;
   const auto directory = fs::absolute(experiment_directory(options));
@@ -80,14 +102,16 @@ int submit_to_slurm(const SlurmSubmission& submission) {
                                  directory.string()};
   for (const auto& assignment : submission.set) words.insert(words.end(), {"--set", assignment});
   const auto log = directory.string() + ".slurm.log";
-  std::vector<std::string> sbatch{"sbatch",
-                                  "--parsable",
-                                  "--requeue",
-                                  "--open-mode=append",
-                                  "--signal=B:TERM@120",
-                                  "--ntasks=1",
-                                  "--job-name=" + *options.name,
-                                  "--output=" + log};
+  std::vector<std::string> sbatch{
+      "sbatch",
+      "--parsable",
+      "--requeue",
+      "--open-mode=append",
+      "--signal=B:TERM@120",
+      "--ntasks=1",
+      "--job-name=" + *options.name,
+      fmt::format("--comment=hypertune: the driver of the experiment '{}' in {}", *options.name, directory.string()),
+      "--output=" + log};
   if (const auto& slurm = sweep.executor.slurm) {
     words.insert(words.end(), {"--set", "executor.jobs=own"});  // the driver's own allocation is not for workers
     const auto add = [&](const char* option, const std::string& value) {
@@ -111,7 +135,7 @@ int submit_to_slurm(const SlurmSubmission& submission) {
     fail(Errc::usage, "there is no program sbatch: call this on a login node of a Slurm cluster");
   }
   if (said.late) fail(Errc::io, "sbatch does not answer: is Slurm's controller there? (scontrol ping says)");
-  if (said.code() != 0) fail(Errc::usage, "sbatch has refused the job: {}", remote::detail::last_line(said.err));
+  if (said.code() != 0) fail(Errc::usage, "sbatch has refused the job: {}", slurm::reason_of_srun(said.err));
   const auto id = said.out.substr(0, said.out.find_first_not_of("0123456789"));
   if (id.empty()) fail(Errc::io, "sbatch printed no job number, but '{}'", remote::detail::last_line(said.out));
   fmt::print("job {}: the driver of '{}'; what it prints: {}\nhypertune status {}\n", id, *options.name, log,

@@ -3,10 +3,13 @@
 
 #include "queue.hpp"
 #include "slurm/support/test_slurm.hpp"
+#include "worker_jobs.hpp"
 
 #include <hypertune/remote/worker_scaler.hpp>
+#include <hypertune/slurm/detail/messages.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -42,21 +45,45 @@ TEST_CASE("a worker as a job: all that the options say, and one task whose strea
                              .workdir = "/work",
                              .args = {"--constraint=a100"}};
   check_options(options);
-  const auto words =
-      srun_arguments(options, {.job = "a-1.1", .limits = worker_limits(options), .program = {"/bin/train", "--fast"}});
+  const WorkerPlan plan{
+      .job = "a-1.1", .comment = "whose it is", .limits = worker_limits(options), .program = {"/bin/train", "--fast"}};
+  const auto job = sbatch_arguments(options, plan);
+  CHECK(job.front() == "sbatch");
+  for (const char* word :
+       {"--parsable", "--no-requeue", "--nodes=1", "--ntasks=1", "--job-name=a-1.1", "--comment=whose it is",
+        "--cpus-per-task=4", "--partition=gpu", "--account=lab", "--qos=low", "--time=4:00:00", "--gres=gpu:1",
+        "--mem=8388608K", "--signal=URG@90", "--chdir=/work", "--constraint=a100"}) {
+    INFO(word);
+    CHECK(has(job, word));
+  }
+  const auto words = srun_arguments(options, plan, 12);
   CHECK(words.front() == "srun");
-  for (const char* word : {"--nodes=1", "--ntasks=1", "--unbuffered", "--mpi=none", "--job-name=a-1.1",
-                           "--cpus-per-task=4", "--partition=gpu", "--account=lab", "--qos=low", "--time=4:00:00",
-                           "--gres=gpu:1", "--mem=8388608K", "--signal=URG@90", "--chdir=/work", "--constraint=a100"}) {
+  for (const char* word : {"--jobid=12", "--overlap", "--nodes=1", "--ntasks=1", "--unbuffered", "--mpi=none",
+                           "--job-name=a-1.1", "--cpus-per-task=4", "--chdir=/work"}) {
     INFO(word);
     CHECK(has(words, word));
   }
-  CHECK_FALSE(has(words, "--overlap"));
+  CHECK_FALSE(has(words, "--constraint=a100"));
   const auto program = std::find(words.begin(), words.end(), "/bin/train");
   REQUIRE(words.end() - program == 4);
   CHECK(program[1] == "--fast");
   CHECK(program[2] == "--hypertune-agent");
   CHECK(program[3] == "host cpus=4 gpus=1 memory=8589934592");
+}
+
+TEST_CASE("further options go to the command that knows them") {
+  const SlurmOptions options{
+      .args = {"--licenses=matlab:1", "--cpu-bind=none", "--clusters=big", "--container-image=x"}};
+  check_options(options);
+  const auto job = sbatch_arguments(options, {.job = "a"}), step = srun_arguments(options, {.job = "a"}, 7);
+  CHECK(has(job, "--licenses=matlab:1"));
+  CHECK(has(job, "--clusters=big"));
+  CHECK_FALSE(has(job, "--cpu-bind=none"));
+  CHECK_FALSE(has(job, "--container-image=x"));
+  CHECK_FALSE(has(step, "--licenses=matlab:1"));
+  CHECK(has(step, "--clusters=big"));
+  CHECK(has(step, "--cpu-bind=none"));
+  CHECK(has(step, "--container-image=x"));
 }
 
 TEST_CASE("a worker as a step in an allocation shares it, and asks for nothing of its own") {
@@ -93,7 +120,7 @@ TEST_CASE("options that make no sense are named") {
   CHECK_THAT(problem({.cpus = 0}), ContainsSubstring("cpus is 0"));
   CHECK_THAT(problem({.args = {"-n4"}}), ContainsSubstring("'-n4', which hypertune sets itself"));
   CHECK_THAT(problem({.args = {"--output=x"}}), ContainsSubstring("which hypertune sets itself"));
-  CHECK_THAT(problem({.args = {"sleep"}}), ContainsSubstring("write options of srun"));
+  CHECK_THAT(problem({.args = {"sleep"}}), ContainsSubstring("write options of sbatch or srun"));
   CHECK(problem({.args = {"--nice=10", "-C", "-wn1"}}) == "none");
   CHECK(problem({}) == "none");
 }
@@ -124,6 +151,7 @@ TEST_CASE("squeue's lines: the newest job of each name, and why it waits") {
   CHECK(jobs.at("d").reason == "ReqNodeNotAvail, UnavailableNodes:n[1|2]");
   CHECK(why_waiting(jobs.at("a.1")) == "waits in Slurm's queue (Resources: what it asks for is in use)");
   CHECK_THAT(why_waiting({1, "PENDING", "QOSMaxJobsPerUserLimit"}), ContainsSubstring("limit of its QOS"));
+  CHECK(read_jobs("a.1|7|PENDING|Resources\na.1|5|COMPLETING|None\n").size() == 2);
   CHECK(why_waiting({1, "PENDING", "SomethingNew"}) == "waits in Slurm's queue (SomethingNew)");
   CHECK_THAT(why_waiting({1, "CONFIGURING", "None"}), ContainsSubstring("being made ready"));
 }
@@ -203,6 +231,77 @@ TEST_CASE("what srun says: what passes by itself, what somebody has to mend, and
                        "srun: error: Unable to allocate resources: Invalid partition name specified\n") ==
         "invalid partition specified: nosuch");
   CHECK(reason_of_srun("Try \"srun --help\" for more information\n") == "Try \"srun --help\" for more information");
+}
+
+TEST_CASE("a request that Slurm refuses for good is told from one that it may accept later, in plain words") {
+  using remote::FailureClass;
+  // As sbatch of Slurm 22.05 and its accounting print them.
+  const std::string licence = "sbatch: error: Batch job submission failed: Invalid license specification\n";
+  CHECK(classify_srun(licence) == FailureClass::permanent);
+  CHECK(reason_of_srun(licence) == "Invalid license specification");
+  for (const char* what : {"wckey", "burst buffer", "Trackable RESource (TRES)"}) {
+    const auto said = "sbatch: error: Batch job submission failed: Invalid " + std::string(what) + " specification\n";
+    CHECK(classify_srun(said) == FailureClass::permanent);
+  }
+  const std::string policy =
+      "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size "
+      "and/or time limits)\n";
+  const std::string many = "sbatch: error: QOSMaxSubmitJobPerUserLimit\n" + policy;
+  CHECK(classify_srun(many) == FailureClass::transient);
+  CHECK(reason_of_srun(many) ==
+        "Slurm accepts no job now: its QOS allows you no more jobs at once, whether they wait or run "
+        "(QOSMaxSubmitJobPerUserLimit)");
+  CHECK(classify_srun("sbatch: error: AssocMaxSubmitJobLimit\n" + policy) == FailureClass::transient);
+  CHECK_THAT(reason_of_srun("sbatch: error: AssocGrpSubmitJobsLimit\n" + policy),
+             ContainsSubstring("its account allows no more jobs at once"));
+  CHECK(classify_srun("sbatch: error: QOSMaxCpuPerJobLimit\n" + policy) == FailureClass::permanent);
+  CHECK_THAT(reason_of_srun("sbatch: error: QOSMaxCpuPerJobLimit\n" + policy),
+             ContainsSubstring("a worker asks for more than its QOS allows a job"));
+}
+
+TEST_CASE("without a configuration of Slurm the cause is that") {
+  const std::string said =
+      "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
+      "sbatch: error: fetch_config: DNS SRV lookup failed\n"
+      "sbatch: error: _establish_config_source: failed to fetch config\n"
+      "sbatch: fatal: Could not establish a configuration source\n";
+  CHECK(classify_srun(said) == remote::FailureClass::permanent);
+  CHECK_THAT(reason_of_srun(said), ContainsSubstring("SLURM_CONF") && ContainsSubstring("slurm.conf"));
+  CHECK(reason_of_srun(said).find("res_nsearch") == std::string::npos);
+  const EnvironmentVariable conf("SLURM_CONF", "/nonexistent/slurm.conf");
+  std::string problem;
+  try {
+    require_configuration();
+  } catch (const Error& error) { problem = error.what(); }
+  CHECK_THAT(problem, ContainsSubstring("there is no '/nonexistent/slurm.conf', which SLURM_CONF names"));
+}
+
+TEST_CASE("a job that is over already counts as cancelled, one whose controller is away does not") {
+  CHECK(cancelled(0, ""));
+  CHECK(cancelled(1, "scancel: error: Kill job error on job id 7: Invalid job id specified\n"));
+  CHECK(cancelled(1, "scancel: error: Kill job error on job id 7: Job/step already completing or completed\n"));
+  CHECK_FALSE(cancelled(1,
+                        "scancel: error: Kill job error on job id 7: Invalid job id specified\n"
+                        "scancel: error: Kill job error on job id 8: Unable to contact slurm controller (connect "
+                        "failure)\n"));
+  CHECK_FALSE(cancelled(1, ""));
+}
+
+TEST_CASE("the jobs of an experiment have a name that a later driver finds, and nobody else has") {
+  const TemporaryDirectory folder;
+  const auto one = folder.path() / "one", two = folder.path() / "two", link = folder.path() / "link";
+  std::filesystem::create_directory(one);
+  std::filesystem::create_directory(two);
+  std::filesystem::create_symlink(one, link);
+  CHECK(job_stem("my sweep", one).starts_with("my_sweep-"));
+  CHECK(job_stem("a", one) == job_stem("a", one));
+  CHECK(job_stem("a", link) == job_stem("a", one));
+  CHECK(job_stem("a", one) != job_stem("a", two));
+  // Another folder of the same name, as on another machine.
+  const auto before = job_stem("a", one);
+  std::filesystem::rename(one, folder.path() / "kept");
+  std::filesystem::create_directory(one);
+  CHECK(job_stem("a", one) != before);
 }
 
 TEST_CASE("there are as many workers as the queue asks for, and those without a trial end after a while") {

@@ -1,6 +1,9 @@
 // Workers as jobs of a real Slurm: they come and go with the queue, are lost, preempted, out of time, and said to wait.
 #include "slurm/support/test_slurm.hpp"
+#include "support/standard_error.hpp"
 
+#include <hypertune/detail/read_file.hpp>
+#include <hypertune/process/process_tree.hpp>
 #include <hypertune/record/journal_reader.hpp>
 
 #include <algorithm>
@@ -302,6 +305,153 @@ TEST_CASE("a driver that is killed leaves no job behind") {
   process::wait_for(driver);
   REQUIRE(working);
   CHECK(no_jobs());
+}
+
+namespace {
+
+/// A driver in a process of its own, of which all can be ended at once, as when its machine dies.
+class Driver {
+ public:
+  explicit Driver(const Options& options) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    try {
+      run(options);
+    } catch (...) {}
+    ::_exit(0);
+  }
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+  ~Driver() { crash(); }
+
+  /// Stops it and all that it has started on its machine, and `others`: nobody is told anything, as when power is lost.
+  void stop(const std::vector<pid_t>& others = {}) {
+    stopped_ = {pid_};
+    for (std::size_t i = 0; i < stopped_.size(); ++i) {
+      ::kill(stopped_[i], SIGSTOP);
+      for (const pid_t child : process::children_of(stopped_[i])) stopped_.push_back(child);
+    }
+    for (const pid_t one : others) ::kill(one, SIGSTOP);
+    stopped_.insert(stopped_.end(), others.begin(), others.end());
+  }
+  /// Then kills them together.
+  void crash(const std::vector<pid_t>& others = {}) {
+    if (pid_ <= 0) return;
+    if (stopped_.empty()) stop(others);
+    for (const pid_t one : stopped_) ::kill(one, SIGKILL);
+    process::wait_for(std::exchange(pid_, -1));
+  }
+
+ private:
+  pid_t pid_;
+  std::vector<pid_t> stopped_;
+};
+
+/// The agents on the nodes, and what they run.
+std::vector<pid_t> agents_on_nodes(const std::filesystem::path& agents) {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const pid_t pid = process::to_pid(entry.path().filename().string());
+    const auto command = hypertune::detail::read_file(entry.path() / "cmdline").value_or("");
+    const bool ours = command.starts_with(HYPERTUNE_TEST_AGENT) && command.find(agents.string()) != std::string::npos;
+    if (pid > 1 && ours) found.push_back(pid);
+  }
+  return found;
+}
+
+std::string ids_in_queue() { return TestSlurm::call({"squeue", "-h", "-o", "%i", "--sort=i"}); }
+
+}  // namespace
+
+TEST_CASE("the driver's machine dies with all that ran there: its jobs end by themselves, also those that waited") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto agents = folder.path() / "agents";
+  auto setup = workers_of(agents, {.workers = {1, 2}, .cpus = 2}, 2);
+  setup.orphan = 3;
+  Driver driver(small(folder.path() / "run", SlurmExecutor(setup), 4, 100000));
+  REQUIRE(eventually([&] { return reports(folder.path() / "run") > 5; }, 60));
+  REQUIRE(eventually([] { return TestSlurm::jobs("PD").size() == 1; }, 30));  // the other worker has no room
+  SECTION("the agents live on for a moment") { driver.crash(); }
+  SECTION("the agents die with it") { driver.crash(agents_on_nodes(agents)); }
+  SECTION("the nodes are not told of it") { driver.stop(); }
+  CHECK(no_jobs());
+}
+
+TEST_CASE("a driver that resumes an experiment ends the jobs that an earlier one left, and no others") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  const auto setup = workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2);
+  auto options = small(directory, SlurmExecutor(setup), 4, 40);
+  options.stop = ht::steps(100000);
+  options.name = "left";
+  Driver driver(options);
+  REQUIRE(eventually([&] { return reports(directory) > 5; }, 60));
+  REQUIRE(eventually([] { return TestSlurm::jobs("PD").size() == 1; }, 30));
+  // Another experiment of the same name, and a driver that is refused because the first one lives.
+  TestSlurm::call({"sbatch", "--hold", "--job-name=left-00000000.1", "--output=/dev/null", "--wrap", "true"});
+  const auto before = ids_in_queue();
+  options.resume = true;
+  CHECK_THROWS_AS(run(options), Error);
+  CHECK(ids_in_queue() == before);
+
+  driver.crash();
+  const auto waits = TestSlurm::call({"squeue", "-h", "-t", "PD", "-o", "%i", "-n", "left-00000000.1"});
+  // The job that waited begins, and would wait for its driver.
+  REQUIRE(eventually([] { return TestSlurm::jobs("PD").size() == 1 && TestSlurm::jobs("R").size() == 1; }, 60));
+  Heard heard;
+  auto again = setup;
+  again.say = [&](const std::string& line) { heard(line); };
+  options.executor = SlurmExecutor(again);
+  options.stop = ht::steps(40);
+  const auto printed = said([&] { run(options); });
+  INFO(printed << heard.all());
+  CHECK_THAT(printed + heard.all(), ContainsSubstring("an earlier driver of this experiment had left 1 job in Slurm"));
+  CHECK(eventually([&] { return ids_in_queue() == waits; }, 30));
+  TestSlurm::call({"scancel", waits.substr(0, waits.find('\n'))});
+}
+
+TEST_CASE("Ctrl-C while the controller is away: what may be left is named, and ends by itself") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto setup = workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2);
+  setup.orphan = 3;
+  Tuner tuner(Learner::search_space(), learner_program(), small(directory, SlurmExecutor(setup), 4, 100000));
+  std::string ids;
+  Beside end(directory, 5, [&] {
+    if (!eventually([] { return TestSlurm::jobs("PD").size() == 1; }, 30)) throw std::runtime_error("none waits");
+    ids = ids_in_queue();
+    slurm->stop_controller();
+    tuner.stop();
+  });
+  const auto printed = said([&] { tuner.run(); });
+  end.check();
+  slurm->start_controller();
+  INFO(printed);
+  std::replace(ids.begin(), ids.end(), '\n', ' ');
+  CHECK_THAT(printed,
+             ContainsSubstring("may be left") && ContainsSubstring("scancel " + ids.substr(0, ids.size() - 1)));
+  CHECK(no_jobs());
+}
+
+TEST_CASE("what a colleague sees of a worker's job: whose it is") {
+  const auto slurm = test_slurm(1, 2);
+  if (!slurm) return;
+  TemporaryDirectory folder;
+  const auto directory = folder.path() / "run";
+  auto options = small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}}, 1)), 1, 60);
+  options.name = "my sweep";
+  std::string seen;
+  Beside look(directory, 3, [&] { seen = TestSlurm::call({"squeue", "-h", "-t", "R", "-o", "%j|%k"}); });
+  run(options);
+  look.check();
+  CHECK(seen.starts_with("my_sweep-"));
+  CHECK_THAT(seen, ContainsSubstring("|hypertune: worker-1 of the experiment 'my sweep', driven on "));
+  CHECK_THAT(seen, ContainsSubstring(" in " + directory.string()));
 }
 
 TEST_CASE("within an allocation its nodes are the workers") {

@@ -1,4 +1,6 @@
 """Sweeps on Slurm: workers as jobs, within an allocation, and the driver as a batch job that goes on where it was."""
+import re
+
 from support import *
 
 TESTSLURM = ROOT / "tests/support/slurm/testslurm"
@@ -99,6 +101,87 @@ class Slurm(Case):
         wait_until(lambda: not self.jobs(), "the end of the driver", 60)
         self.check_whole(2, 400)
 
+    def driver(self):
+        """The process that drives the experiment, 0: there is none yet."""
+        try:
+            pid = int((self.folder / "runs/away/driver.lock").read_text().split()[0])
+            return pid if b"run" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") else 0
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def test_a_driver_that_is_killed_goes_on_in_its_job(self):
+        self.sweep("{type: slurm, workers: 1, cpus: 1}", samples=2, steps=60, pause=0.1)
+        out, _ = self.run_command("submit", "--slurm", "sweep.yaml")
+        number = out.split(":")[0].split()[1]
+        self.assertEqual(self.call("squeue", "-h", "-j", number, "-o", "%j|%k").strip(),
+                         f"away|hypertune: the driver of the experiment 'away' in {self.folder.resolve()}/runs/away")
+        self.wait_for_reports(5)
+        os.kill(self.driver(), signal.SIGKILL)
+        wait_until(lambda: not self.jobs(), "the end of all jobs", 240)
+        self.check_whole(2, 60, lost=2)
+        log = (self.folder / "runs/away.slurm.log").read_text()
+        self.assertIn("the driver was killed (signal 9, as when the job's memory is used up), and goes on", log)
+        self.assertIn("results:", log)
+        self.assertIn("JobState=COMPLETED", self.call("scontrol", "show", "job", number))
+
+    def test_a_driver_that_is_killed_again_and_again_is_not_started_for_ever(self):
+        self.sweep("local", samples=1, steps=4000, pause=0.1)
+        out, _ = self.run_command("submit", "--slurm", "sweep.yaml")
+        number = out.split(":")[0].split()[1]
+        killed = set()
+
+        def over():
+            pid = self.driver()
+            if pid and pid not in killed:
+                killed.add(pid)
+                os.kill(pid, signal.SIGKILL)
+            return not self.jobs()
+        wait_until(over, "the end of the job", 120)
+        self.assertEqual(len(killed), 6)
+        self.assertIn("the driver was killed 6 times in a row", (self.folder / "runs/away.slurm.log").read_text())
+        self.assertIn("JobState=FAILED", self.call("scontrol", "show", "job", number))
+
+    def test_the_drivers_machine_dies_and_the_experiment_goes_on(self):
+        self.sweep("{type: slurm, workers: 1..2, cpus: 2}", samples=2, steps=100, pause=0.1)
+        run = self.start("run", "sweep.yaml", "--quiet")
+        self.wait_for_reports(30)
+        names = {job.split()[0] for job in self.jobs()}
+        self.assertTrue(all(re.fullmatch(r"away-[0-9a-f]{8}\.[12]", name) for name in names), names)
+
+        # The driver, what it has started, and the agents: stopped, then killed together.
+        dead = [run.pid]
+        for pid in dead:
+            os.kill(pid, signal.SIGSTOP)
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                dead += map(int, (task / "children").read_text().split())
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                if entry.name.isdigit() and (entry / "cwd").readlink() == self.folder.resolve() and \
+                        b"--hypertune-agent" in (entry / "cmdline").read_bytes().split(b"\0"):
+                    os.kill(int(entry.name), signal.SIGSTOP)
+                    dead.append(int(entry.name))
+            except OSError:
+                pass
+        for pid in dead:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        run.communicate()
+        wait_until(lambda: not self.jobs(), "the end of all jobs", 60)
+        again = self.start("run", "sweep.yaml", "--resume", "--plain")
+        seen = set()
+
+        def look():
+            seen.update(job.split()[0] for job in self.jobs())
+            return again.poll() is not None
+        wait_until(look, "the end of the run", 120)
+        again.communicate()
+        self.assertEqual(again.returncode, 0)
+        self.assertLessEqual(names, seen)  # the same names, so that a driver finds what an earlier one left
+        self.check_whole(2, 100, lost=2)
+        wait_until(lambda: not self.jobs(), "the end of all jobs", 20)
+
     def test_status_says_what_no_worker_can_begin_for(self):
         holder = subprocess.Popen(["srun", "-N2", "-c2", "sleep", "300"], env={**os.environ, **self.environment})
         self.addCleanup(holder.wait)
@@ -135,10 +218,26 @@ class Slurm(Case):
         _, err = self.run_command("run", "sweep.yaml", "--output", "runs/foo", "--plain", code=2)
         self.assertIn("unrecognized option '--foo'", err.splitlines()[-1])
         self.assertNotIn("--help", err)
+        self.sweep('{type: slurm, workers: 2, args: ["--licenses=nope"]}')
+        _, err = self.run_command("run", "sweep.yaml", "--output", "runs/licence", "--plain", code=2, timeout=30)
+        self.assertIn("Invalid license specification", err.splitlines()[-1])
+        _, err = self.run_command("submit", "--slurm", "sweep.yaml", "--", "--licenses=nope", code=2)
+        self.assertIn("sbatch has refused the job: Invalid license specification", err)
         self.sweep("{type: slurm, workers: 4, cpus: 99}")
         _, err = self.run_command("run", "sweep.yaml", "--output", "runs/wide", "--plain", code=2)
         self.assertIn("it asks for 99 cpus", err.splitlines()[-1])
         wait_until(lambda: not self.jobs(), "the end of all jobs", 20)
+        conf = self.environment.pop("SLURM_CONF")
+        if not pathlib.Path("/etc/slurm/slurm.conf").exists():
+            for what in (["run", "sweep.yaml", "--plain"], ["submit", "--slurm", "sweep.yaml"]):
+                _, err = self.run_command(*what, code=2)
+                self.assertIn("SLURM_CONF is not set, and there is no slurm.conf", err)
+                self.assertNotIn("res_nsearch", err)
+        self.environment["SLURM_CONF"] = str(self.folder / "nowhere.conf")
+        for what in (["run", "sweep.yaml", "--plain"], ["submit", "--slurm", "sweep.yaml"]):
+            _, err = self.run_command(*what, code=2, timeout=20)
+            self.assertIn("nowhere.conf', which SLURM_CONF names", err)
+        self.environment["SLURM_CONF"] = conf
         (self.folder / "bin").mkdir()
         (self.folder / "bin/python3").symlink_to(shutil.which("python3"))
         self.environment["PATH"] = str(self.folder / "bin")

@@ -33,7 +33,7 @@ class SlurmWatch {
   SlurmWatch(const SlurmSetup& setup, const Workload& workload)
       : setup_(setup),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet, "hypertune: "))),
-        workers_(make_workers(setup, workload.name, workload.useful_workers(setup.options.workers.max), left_)) {
+        workers_(make_workers(setup, workload, [notices = notices_](const std::string& line) { notices->say(line); })) {
     if (workers_.all.empty()) fail(Errc::usage, "the Slurm allocation has no node");
   }
 
@@ -42,30 +42,44 @@ class SlurmWatch {
   remote::ElasticPlan plan() const {
     remote::ElasticPlan plan{.min = setup_.options.workers.min,
                              .idle = setup_.options.idle,
-                             .keep_all = !workers_.own_jobs,  // the nodes of an allocation are ours anyway
+                             .keep_all = !workers_.jobs,  // the nodes of an allocation are ours anyway
                              .remote = remote_options(),
                              .asked = "has been asked for, and Slurm has not said yet when it comes",
                              .kind = "node of the Slurm allocation"};
     for (const auto& worker : workers_.all)
       plan.workers.push_back({.name = worker.name, .total = worker.total, .dialer = worker.dialer});
-    if (workers_.own_jobs)
+    if (workers_.jobs)
       plan.options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gres"}, {"memory", "executor.memory"}};
     return plan;
   }
 
-  // Tells the user what workers wait for. If Slurm does not answer, running workers continue.
+  // Sees which jobs run, and tells the user what the others wait for. If Slurm does not answer, running workers
+  // continue.
   Seconds look(remote::ElasticWorkers& workers) {
-    cancel_left();
-    if (workers_.own_jobs) look_at_queue(workers);
-    return std::min(10.0, 1.0 * ++looks_);
+    constexpr Seconds interval = 0.25;
+    if (!workers_.jobs) return 10;
+    workers_.jobs->clean_up();
+    const auto waiting = workers_.jobs->waiting();
+    if (waiting.empty()) {
+      lines_.clear();
+    } else if (steady_seconds() >= next_question_) {
+      look_at_queue(workers, waiting);
+      // The longer all have waited, the less often: what is lost is a small part of the time that they have waited.
+      Seconds age = 0;
+      for (const auto& job : waiting) age = std::max(age, job.submitted);
+      age = steady_seconds() - age;
+      next_question_ =
+          steady_seconds() + (silences_ > 0 ? std::min(10.0, 1.0 * silences_) : std::clamp(age / 4, 0.5, 10.0));
+    }
+    return interval;
   }
   void stop() { asking_.request_stop(); }
+  void ended(const std::string& worker) {
+    if (workers_.jobs) workers_.jobs->release(worker);
+  }
   void finish() {
-    if (!cancel_left())
-      hypertune::detail::say(
-          fmt::format("hypertune: Slurm does not answer, and these jobs may be left: end them with "
-                      "scancel --name={}",
-                      fmt::join(left_->names(), " --name=")));
+    if (!workers_.jobs) return;
+    if (const auto left = workers_.jobs->finish(); !left.empty()) hypertune::detail::say("hypertune: " + left);
   }
 
  private:
@@ -74,62 +88,72 @@ class SlurmWatch {
     options.timeouts.liveness = setup_.options.silence;
     options.transfer = setup_.options.transfer;
     options.timeouts.connect = 9e8;  // a job may wait in the queue for as long as it takes
+    options.dials = std::clamp(static_cast<int>(workers_.all.size()), 1, 4096);  // no dial waits for another one's job
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
     options.notice_grace = std::max(options.notice_grace, setup_.options.notice);
     return options;
   }
 
-  void look_at_queue(remote::ElasticWorkers& workers) {
-    std::vector<std::string> jobs;
-    std::map<std::string, std::string> names;
+  void look_at_queue(remote::ElasticWorkers& workers, const std::vector<WorkerJob>& jobs) {
     bool was_up = false, is_up = false;
+    std::map<std::string, HostState> states;
     for (const auto& account : workers.accounts()) {
       is_up = is_up || is_usable(account.state);
       was_up = was_up || account.seconds > 0;
-      // Connected workers are skipped, but one in back-off may be reconnecting, which is not reported.
-      if (account.state != HostState::connecting && account.state != HostState::backing_off) continue;
-      for (const auto& worker : workers_.all)
-        if (worker.name == account.name) {
-          jobs.push_back(worker.job);
-          names[worker.job] = worker.name;
-        }
+      states[account.name] = account.state;
     }
-    if (jobs.empty()) {
-      lines_.clear();
-      looks_ = 0;
-      return;
+    std::vector<std::string> names;
+    std::vector<WorkerJob> asked;
+    for (const auto& job : jobs) {
+      if (states[job.worker] != HostState::connecting) {  // it was refused
+        workers_.jobs->release(job.worker);
+        continue;
+      }
+      names.push_back(job.name);
+      asked.push_back(job);
     }
-    std::string trouble;
-    const auto queue = ask_queue(jobs, asking_.get_token(), trouble);
+    Trouble trouble;
+    const auto queue = workers_.jobs->queue().newest(names, asking_.get_token(), trouble);
     if (asking_.stop_requested()) return;
     if (!queue) {
       if (++silences_ == 3)
-        notices_->say(fmt::format("Slurm does not answer ({}): what runs goes on, and it is asked again", trouble));
+        notices_->say(fmt::format("Slurm does not answer ({}): what runs goes on, and it is asked again", trouble.why));
       return;
     }
     if (std::exchange(silences_, 0) >= 3) notices_->say("Slurm answers again");
     // If workers were connected before, the nodes may only be temporarily unavailable: keep waiting, and report why.
     const bool may_refuse = is_up || !was_up;
     std::vector<remote::WaitingWorker> waiting;
-    for (const auto& [job, seen] : *queue) {
-      const auto name = names.find(job);
-      if (name == names.end()) continue;
+    for (const auto& job : asked) {
+      const auto found = queue->find(job.name);
+      if (found == queue->end() || found->second.id != job.id) {
+        workers_.jobs->vanished(job.id);
+        continue;
+      }
+      const auto& seen = found->second;
       if (const auto never = why_never(seen); !never.empty() && may_refuse) {
         // Refused only after two equal answers, because Slurm may be about to change the reason.
-        if (std::exchange(unable_to_start_[name->second], seen.reason) == seen.reason)
-          workers.refuse(name->second,
+        const auto& [reason, since] =
+            unable_to_start_.try_emplace(job.worker, seen.reason, steady_seconds()).first->second;
+        if (reason != seen.reason)
+          unable_to_start_.insert_or_assign(job.worker, std::pair(seen.reason, steady_seconds()));
+        else if (steady_seconds() - since >= 1)
+          workers.refuse(job.worker,
                          fmt::format("{}: it asks for {} (lower that, or name another partition, account or QOS)",
                                      never, asked_for()));
         continue;
       }
-      unable_to_start_.erase(name->second);
-      workers.explain(name->second, why_waiting(seen));
-      if (seen.state == "PENDING") waiting.push_back({reason_word(seen), why_waiting(seen)});
+      unable_to_start_.erase(job.worker);
+      workers.explain(job.worker, why_waiting(seen));
+      // Slurm gives a reason once it has tried to start the job.
+      const bool tried = !reason_word(seen).empty() || steady_seconds() - job.submitted > 5;
+      if (seen.state == "PENDING" && tried) waiting.push_back({reason_word(seen), why_waiting(seen)});
+      if (seen.state == "RUNNING") workers_.jobs->began(job.id);
+      if (seen.state == "COMPLETING") workers_.jobs->vanished(job.id);
     }
-    if (const auto line = lines_.look(waiting, "in Slurm's queue", is_up, steady_seconds()); !line.empty()) {
-      if (lines_.news()) looks_ = 0;
+    if (waiting.empty()) lines_.clear();
+    if (const auto line = lines_.look(waiting, "in Slurm's queue", is_up, steady_seconds()); !line.empty())
       notices_->say(line);
-    }
   }
 
   // The requested resources, for the message: the user may have to change them.
@@ -149,22 +173,15 @@ class SlurmWatch {
     return text;
   }
 
-  bool cancel_left() {
-    const auto names = left_->names();
-    if (names.empty()) return true;
-    if (!cancel_jobs(names)) return false;
-    left_->remove(names);
-    return true;
-  }
-
   SlurmSetup setup_;
-  std::shared_ptr<LeftJobs> left_ = std::make_shared<LeftJobs>();
   std::shared_ptr<remote::Notices> notices_;
   Workers workers_;
   std::stop_source asking_;  // interrupts squeue
   // Used only by the thread that calls look().
-  int silences_ = 0, looks_ = 0;
-  std::map<std::string, std::string> unable_to_start_;  // workers, as of the last look, with the reason
+  int silences_ = 0;
+  Seconds next_question_ = 0;
+  // Workers that can never start as they are: the reason, and since when Slurm has given it.
+  std::map<std::string, std::pair<std::string, Seconds>> unable_to_start_;
   remote::WaitingLines lines_;
 };
 
@@ -177,6 +194,7 @@ SlurmExecutor::SlurmExecutor(SlurmSetup setup)
             .plan = watch->plan(),
             .hooks = {.look = [watch](remote::ElasticWorkers& workers) { return watch->look(workers); },
                       .stop = [watch] { watch->stop(); },
+                      .ended = [watch](const std::string& worker) { watch->ended(worker); },
                       .finish = [watch](bool) { watch->finish(); }},
             .notices = watch->notices()};
       }) {

@@ -35,6 +35,11 @@ struct Meaning {
 constexpr std::array meanings{
     Meaning{"Resources", "what it asks for is in use"},
     Meaning{"Priority", "jobs before it have a higher priority"},
+    Meaning{"QOSMaxSubmit", "its QOS allows you no more jobs at once, whether they wait or run"},
+    Meaning{"QOSGrpSubmit", "its QOS allows no more jobs at once, whether they wait or run"},
+    Meaning{"MaxSubmit", "its account allows you no more jobs at once, whether they wait or run"},
+    Meaning{"AssocMaxSubmit", "its account allows you no more jobs at once, whether they wait or run"},
+    Meaning{"AssocGrpSubmit", "its account allows no more jobs at once, whether they wait or run"},
     Meaning{"QOS", "a limit of its QOS is reached"},
     Meaning{"MaxQOS", "a limit of its QOS is reached"},
     Meaning{"Assoc", "a limit of its account is reached"},
@@ -43,7 +48,6 @@ constexpr std::array meanings{
     Meaning{"MaxGRES", "a limit of its account is reached"},
     Meaning{"MaxMem", "a limit of its account is reached"},
     Meaning{"MaxNode", "a limit of its account is reached"},
-    Meaning{"MaxSubmit", "a limit of its account is reached"},
     Meaning{"PartitionDown", "the partition is down"},
     Meaning{"PartitionInactive", "the partition is inactive"},
     Meaning{"ReqNodeNotAvail", "nodes that it needs are not available"},
@@ -85,8 +89,8 @@ std::string_view why_never(std::string_view reason) {
 
 }  // namespace
 
-std::map<std::string, QueuedJob> read_queue(std::string_view printed) {
-  std::map<std::string, QueuedJob> jobs;
+std::vector<ListedJob> read_jobs(std::string_view printed) {
+  std::vector<ListedJob> jobs;
   while (!printed.empty()) {
     auto line = hypertune::detail::take_until(printed, '\n');
     std::array<std::string_view, 3> parts;
@@ -107,41 +111,114 @@ std::map<std::string, QueuedJob> read_queue(std::string_view printed) {
     job.state = plain(state, 40);
     job.reason = plain(line, 200);
     if (job.state.empty()) continue;
-    auto& newest = jobs[plain(name, 200)];
-    if (job.id >= newest.id) newest = std::move(job);
+    jobs.push_back({plain(name, 200), std::move(job)});
   }
   return jobs;
 }
 
-std::optional<std::map<std::string, QueuedJob>> ask_queue(const std::vector<std::string>& names,
-                                                          const std::stop_token& stop, std::string& trouble) {
-  if (names.empty()) return std::map<std::string, QueuedJob>();
-  const auto said = remote::detail::printed_by({"squeue", "--noheader", "--user", std::to_string(::getuid()), "--name",
-                                                fmt::format("{}", fmt::join(names, ",")), "--format", "%j|%i|%T|%r"},
-                                               patience, stop);
+std::map<std::string, QueuedJob> read_queue(std::string_view printed) {
+  std::map<std::string, QueuedJob> newest_of;
+  for (auto& [name, job] : read_jobs(printed)) {
+    auto& newest = newest_of[name];
+    if (job.id >= newest.id) newest = std::move(job);
+  }
+  return newest_of;
+}
+
+bool names_cluster(std::string_view arg) {
+  return arg.starts_with("--clusters=") || arg.starts_with("--cluster=") || (arg.starts_with("-M") && arg.size() > 2);
+}
+
+Queue::Queue(const std::vector<std::string>& args) {
+  for (const auto& arg : args)
+    if (names_cluster(arg)) cluster_ = {arg};
+}
+
+namespace {
+
+// Runs a command of Slurm's; returns its output. `succeeded`: whether its exit code and standard error say so.
+template <class F>
+std::optional<std::string> printed_by(const std::vector<std::string>& words, const std::stop_token& stop,
+                                      Trouble& trouble, F succeeded) {
+  auto said = remote::detail::printed_by(words, patience, stop);
   if (!said)
-    trouble = "there is no program squeue";
+    trouble = {fmt::format("there is no program {}", words.front()), remote::FailureClass::permanent};
   else if (said->late)
-    trouble = fmt::format("squeue has said nothing for {:g} s", patience);
-  else if (said->code() != 0)
-    trouble = remote::detail::last_line(said->err);
+    trouble = {fmt::format("{} has said nothing for {:g} s", words.front(), patience)};
+  else if (!succeeded(said->code(), said->err))
+    trouble = {reason_of_srun(said->err), classify_srun(said->err) == remote::FailureClass::permanent
+                                              ? remote::FailureClass::permanent
+                                              : remote::FailureClass::transient};
   else
-    return read_queue(said->out);
+    return std::move(said->out);
   return std::nullopt;
 }
 
-bool cancel_jobs(const std::vector<std::string>& names) {
-  if (names.empty()) return true;
-  std::vector<std::string> words{"scancel", "--quiet", "--user", std::to_string(::getuid())};
-  bool all = true;
-  for (const auto& name : names) {
-    auto command = words;
-    command.push_back("--name=" + name);
-    const auto said = remote::detail::printed_by(command, patience);
-    all = all && said && !said->late && said->code() == 0;
-    if (!all) break;
+}  // namespace
+
+std::optional<std::string> Queue::ask(const std::vector<std::string>& which, const std::stop_token& stop,
+                                      Trouble& trouble) const {
+  std::vector<std::string> words{"squeue", "--noheader", "--user", std::to_string(::getuid())};
+  words.insert(words.end(), cluster_.begin(), cluster_.end());
+  words.insert(words.end(), which.begin(), which.end());
+  words.insert(words.end(), {"--format", "%j|%i|%T|%r"});
+  return printed_by(words, stop, trouble, [](int code, std::string_view) { return code == 0; });
+}
+
+std::optional<std::map<std::string, QueuedJob>> Queue::newest(const std::vector<std::string>& names,
+                                                              const std::stop_token& stop, Trouble& trouble) const {
+  if (names.empty()) return std::map<std::string, QueuedJob>();
+  const auto printed = ask({"--name", fmt::format("{}", fmt::join(names, ","))}, stop, trouble);
+  if (!printed) return std::nullopt;
+  return read_queue(*printed);
+}
+
+std::optional<std::vector<std::uint64_t>> Queue::jobs_of(const std::string& stem, const std::stop_token& stop,
+                                                         Trouble& trouble) const {
+  const auto printed = ask({}, stop, trouble);
+  if (!printed) return std::nullopt;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [name, job] : read_jobs(*printed)) {
+    const auto number = std::string_view(name).substr(std::min(name.size(), stem.size()));
+    const bool ours = name.starts_with(stem) && number.size() > 1 && number.front() == '.' &&
+                      number.find_first_not_of("0123456789", 1) == std::string_view::npos;
+    if (ours && job.state != "COMPLETING") ids.push_back(job.id);
   }
-  return all;
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+bool Queue::cancel(const std::vector<std::uint64_t>& ids, Trouble& trouble) const {
+  constexpr std::size_t at_once = 500;  // far below the limit of a command line
+  for (std::size_t begin = 0; begin < ids.size(); begin += at_once) {
+    std::vector<std::string> words{"scancel"};
+    words.insert(words.end(), cluster_.begin(), cluster_.end());
+    for (std::size_t i = begin; i < std::min(ids.size(), begin + at_once); ++i) words.push_back(std::to_string(ids[i]));
+    if (!printed_by(words, {}, trouble, cancelled)) return false;
+  }
+  return true;
+}
+
+bool cancelled(int code, std::string_view said) {
+  if (code == 0) return true;
+  bool any = false;
+  while (!said.empty()) {
+    const auto line = hypertune::detail::take_until(said, '\n');
+    if (line.find("error: ") == std::string_view::npos) continue;
+    any = true;
+    const bool over = line.find("Invalid job id") != std::string_view::npos ||
+                      line.find("already completing or completed") != std::string_view::npos;
+    if (!over) return false;
+  }
+  return any;
+}
+
+std::string meaning_of_limit(std::string_view word) {
+  if (const auto means = why_never(word); !means.empty()) return std::string(means);
+  for (const auto& [reason, means] : meanings)
+    if (word.starts_with(reason)) return std::string(means);
+  return {};
 }
 
 std::string why_waiting(const QueuedJob& job) {
@@ -164,62 +241,6 @@ std::string why_never(const QueuedJob& job) {
   if (job.state != "PENDING") return {};
   const auto means = why_never(std::string_view(job.reason));
   return means.empty() ? std::string() : fmt::format("{} ({})", means, job.reason);
-}
-
-remote::FailureClass classify_srun(std::string_view said) {
-  using remote::FailureClass;
-  const auto has = [&](std::string_view text) { return said.find(text) != std::string_view::npos; };
-  for (const auto* passing :
-       {"Unable to contact slurm controller", "Socket timed out", "Connection refused", "Connection timed out",
-        "Slurm temporarily unable", "Unable to confirm allocation", "Zero Bytes were transmitted", "revoked",
-        "Node failure", "NODE FAILURE", "PREEMPTION", "Communication connection failure", "Resource temporarily",
-        "Slurm backup controller", "slurm_receive_msg", "Job/step already completing", "Message receive failure",
-        "Requested nodes are busy"})
-    if (has(passing)) return FailureClass::transient;
-  for (const auto* lasting : {"Invalid partition",
-                              "invalid partition",
-                              "Invalid account",
-                              "Invalid qos",
-                              "Invalid generic resource",
-                              "Requested node configuration is not available",
-                              "Requested time limit is invalid",
-                              "More processors requested than permitted",
-                              "Memory specification can not be satisfied",
-                              "not permitted to use this partition",
-                              "unrecognized option",
-                              "invalid option",
-                              "Invalid --",
-                              "invalid --",
-                              "option requires an argument",
-                              "Invalid feature specification",
-                              "No such file or directory",
-                              "Permission denied",
-                              "error while loading shared libraries",
-                              "Exec format error",
-                              "Invalid node name",
-                              "Unable to open configuration",
-                              "Could not establish a configuration source",
-                              "Access/permission denied",
-                              "Invalid numeric value",
-                              "unknown mpi",
-                              "Requested reservation is invalid"})
-    if (has(lasting)) return FailureClass::permanent;
-  return FailureClass::unknown;
-}
-
-std::string reason_of_srun(std::string_view said) {
-  // The first error is the cause; the following ones are consequences.
-  std::string_view rest = said;
-  while (!rest.empty()) {
-    const auto line = hypertune::detail::take_until(rest, '\n');
-    const auto complaint = line.find("error: ") != std::string_view::npos   ? line.find("error: ") + 7
-                           : line.find("fatal: ") != std::string_view::npos ? line.find("fatal: ") + 7
-                                                                            : line.size();
-    const bool slurms = line.starts_with("srun: ") || line.starts_with("slurmstepd");
-    if (slurms && complaint < line.size() && line.find(": task ") == std::string_view::npos)
-      return remote::detail::last_line(line.substr(complaint));
-  }
-  return remote::detail::last_line(said);
 }
 
 }  // namespace hypertune::inline v0::slurm

@@ -1,10 +1,11 @@
-// Starting a worker: the arguments of srun, made from the options.
+// Starting a worker: the arguments of sbatch and srun, made from the options.
 #pragma once
 
 #include <hypertune/config/slurm_options.hpp>
 #include <hypertune/remote/host_list.hpp>
 #include <hypertune/trial/resources.hpp>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,18 +14,26 @@
 
 namespace hypertune::inline v0::slurm {
 
-/// One worker to start with srun.
+/// One worker to start.
 struct WorkerPlan {
   std::string job;                        ///< name of the job, for squeue and scancel
+  std::string comment = {};               ///< of the job: whose it is, for people who look at it
   std::string node = {};                  ///< a node of the current allocation; empty: a separate job
   remote::HostSpec limits = {};           ///< what trials may use of the worker
   std::vector<std::string> program = {};  ///< the program that becomes the agent, with its arguments
 };
 
-/// srun and its arguments, including the program.
-std::vector<std::string> srun_arguments(const SlurmOptions& options, const WorkerPlan& plan);
+/// sbatch and its arguments, for a separate job. Its script comes from standard input.
+std::vector<std::string> sbatch_arguments(const SlurmOptions& options, const WorkerPlan& plan);
 
-/// Changes to the environment for srun; nullopt removes a variable. A separate job gets no variables of the allocation
+/// srun and its arguments, including the program: a step in job `id`, or in the current allocation.
+std::vector<std::string> srun_arguments(const SlurmOptions& options, const WorkerPlan& plan, std::uint64_t id = 0);
+
+/// The script of a worker's job. The job lasts as long as the step that its driver starts there: it ends `orphan`
+/// seconds after its start if there was none by then, and shortly after the step's end.
+std::string job_script(Seconds orphan);
+
+/// Changes to the environment for sbatch and srun; nullopt removes a variable. A separate job gets no variables of the allocation
 /// in which its driver may run.
 std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOptions& options, bool own_job);
 

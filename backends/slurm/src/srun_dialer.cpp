@@ -1,10 +1,9 @@
 // Starting workers with srun.
 #include "srun_dialer.hpp"
 
-#include "queue.hpp"
-
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/process/subprocess.hpp>
+#include <hypertune/slurm/detail/messages.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -21,41 +20,51 @@ bool ends_within(const process::Subprocess& child, double seconds) {
   }
 }
 
-}  // namespace
-
-remote::AgentStream SrunDialer::dial(const std::stop_token&) const {
+// `ended` is called once srun has ended.
+remote::AgentStream stream_of(const std::vector<std::string>& srun, const Environment& environment,
+                              std::function<void()> ended) {
   using process::Stream;
-  // On SIGTERM, which also comes when this program dies, srun ends its job or removes it from the queue. A killed srun
-  // would leave an allocation that nothing ends.
-  process::SpawnOptions options{.in = Stream::pipe,
-                                .out = Stream::pipe,
-                                .err = Stream::pipe,
-                                .environment = environment_,
-                                .death_signal = SIGTERM};
+  // On SIGTERM, which also comes when this program dies, srun ends its step.
+  const process::SpawnOptions options{.in = Stream::pipe,
+                                      .out = Stream::pipe,
+                                      .err = Stream::pipe,
+                                      .environment = environment,
+                                      .death_signal = SIGTERM};
   try {
-    const auto child = std::make_shared<process::Subprocess>(arguments_, options);
+    const auto child = std::make_shared<process::Subprocess>(srun, options);
     return {.to = std::move(child->in),
             .from = std::move(child->out),
             .err = std::move(child->err),
-            .carrier = remote::StreamCarrier([child, job = job_, left = left_](double grace) {
+            .carrier = remote::StreamCarrier([child, ended = std::move(ended)](double grace) {
               constexpr double patience = 15;  // srun waits for its step for Slurm's KillWait plus some seconds
-              if (ends_within(*child, grace)) {
-                child->wait();
-                return;
-              }
-              child->signal(SIGTERM);
-              if (!ends_within(*child, patience)) {
-                child->signal(SIGKILL);
-                left->add(job);
+              if (!ends_within(*child, grace)) {
+                child->signal(SIGTERM);
+                if (!ends_within(*child, patience)) child->signal(SIGKILL);
               }
               child->wait();
+              if (ended) ended();
             })};
   } catch (const process::NotStarted& error) {
     throw remote::DialError(remote::FailureClass::permanent, error.what(), error.code());
   }
 }
 
-remote::FailureClass SrunDialer::classify(const std::string& said) const { return classify_srun(said); }
-std::string SrunDialer::explain(const std::string& said) const { return reason_of_srun(said); }
+}  // namespace
+
+remote::AgentStream StepDialer::dial(const std::stop_token&) const { return stream_of(srun_, environment_, {}); }
+remote::FailureClass StepDialer::classify(const std::string& said) const { return classify_srun(said); }
+std::string StepDialer::explain(const std::string& said) const { return reason_of_srun(said); }
+
+remote::AgentStream JobDialer::dial(const std::stop_token& stop) const {
+  const auto id = jobs_->start(commands_.worker, commands_.job, commands_.sbatch, stop);
+  try {
+    return stream_of(commands_.srun(id), environment_, [jobs = jobs_, id] { jobs->end(id); });
+  } catch (...) {
+    jobs_->end(id);
+    throw;
+  }
+}
+remote::FailureClass JobDialer::classify(const std::string& said) const { return classify_srun(said); }
+std::string JobDialer::explain(const std::string& said) const { return reason_of_srun(said); }
 
 }  // namespace hypertune::inline v0::slurm

@@ -1,15 +1,15 @@
-// SrunDialer: opens a stream to a worker; the connection is the standard streams of an srun.
+// Opening a stream to a worker; the connection is the standard streams of an srun.
 #pragma once
 
-#include "srun.hpp"
+#include "worker_jobs.hpp"
 
+#include <hypertune/config/slurm_options.hpp>
 #include <hypertune/remote/dialer.hpp>
 
+#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -17,48 +17,45 @@
 
 namespace hypertune::inline v0::slurm {
 
-/// Jobs whose srun had to be killed, so that they may still exist in Slurm. Thread-safe.
-class LeftJobs {
+using Environment = std::map<std::string, std::optional<std::string>>;
+
+/// A worker that is a step of the allocation in which the driver runs.
+class StepDialer {
  public:
-  void add(const std::string& name) {
-    const std::lock_guard lock(mutex_);
-    names_.insert(name);
-  }
-  std::vector<std::string> names() const {
-    const std::lock_guard lock(mutex_);
-    return {names_.begin(), names_.end()};
-  }
-  void remove(const std::vector<std::string>& names) {
-    const std::lock_guard lock(mutex_);
-    for (const auto& name : names) names_.erase(name);
-  }
+  StepDialer(std::vector<std::string> srun, Environment environment)
+      : srun_(std::move(srun)), environment_(std::move(environment)) {}
 
- private:
-  mutable std::mutex mutex_;
-  std::set<std::string> names_;
-};
-
-class SrunDialer {
- public:
-  using Environment = std::map<std::string, std::optional<std::string>>;
-
-  SrunDialer(std::vector<std::string> arguments, Environment environment, std::string job,
-             std::shared_ptr<LeftJobs> left)
-      : arguments_(std::move(arguments)),
-        environment_(std::move(environment)),
-        job_(std::move(job)),
-        left_(std::move(left)) {}
-
-  /// Returns at once: the job may wait for an unknown time, but its stream exists already.
   remote::AgentStream dial(const std::stop_token& stop) const;
   remote::FailureClass classify(const std::string& said) const;
   std::string explain(const std::string& said) const;
 
  private:
-  std::vector<std::string> arguments_;
+  std::vector<std::string> srun_;
   Environment environment_;
-  std::string job_;
-  std::shared_ptr<LeftJobs> left_;
+};
+
+/// A worker that is a job of its own: each attempt submits one, waits until it runs, and starts the agent as a step in
+/// it. The job ends with the stream.
+class JobDialer {
+ public:
+  struct Commands {
+    std::string worker;  ///< its name as a host
+    std::string job;     ///< the name of its jobs
+    std::vector<std::string> sbatch;
+    std::function<std::vector<std::string>(std::uint64_t id)> srun;  ///< the step in job `id`
+  };
+  JobDialer(Commands commands, Environment environment, std::shared_ptr<WorkerJobs> jobs)
+      : commands_(std::move(commands)), environment_(std::move(environment)), jobs_(std::move(jobs)) {}
+
+  /// Blocks until the job runs, which may take any length of time.
+  remote::AgentStream dial(const std::stop_token& stop) const;
+  remote::FailureClass classify(const std::string& said) const;
+  std::string explain(const std::string& said) const;
+
+ private:
+  Commands commands_;
+  Environment environment_;
+  std::shared_ptr<WorkerJobs> jobs_;
 };
 
 }  // namespace hypertune::inline v0::slurm

@@ -3,24 +3,29 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/process/program_file.hpp>
+#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/slurm/detail/messages.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <random>
 #include <system_error>
 #include <utility>
 
 namespace hypertune::inline v0::slurm {
 namespace {
 
-void require_srun() {
-  if (!process::program_file("srun").empty()) return;
-  fail(Errc::usage,
-       "executor slurm needs the program srun, which is not in PATH: start this on a login node of a Slurm cluster, or "
-       "within a job");
+void require_slurm() {
+  for (const char* program : {"srun", "sbatch", "squeue", "scancel"})
+    if (process::program_file(program).empty())
+      fail(Errc::usage,
+           "executor slurm needs the program {}, which is not in PATH: start this on a login node of a Slurm cluster, "
+           "or "
+           "within a job",
+           program);
+  require_configuration();
 }
 
 std::string program_of(const SlurmSetup& setup) {
@@ -38,45 +43,64 @@ bool within_allocation(const SlurmOptions& options) {
          *nodes != '\0';
 }
 
-// The names of workers are the same in each run. The names of jobs are not, so that they never match another driver's
-// jobs.
-std::string job_stem(const std::string& experiment) {
-  std::random_device device;
-  return fmt::format("{}-{:08x}", experiment.empty() ? "hypertune" : job_word(experiment), device());
+// For people who look at the job: whose it is.
+std::string job_comment(const std::string& worker, const Workload& workload) {
+  std::error_code error;
+  const auto folder = std::filesystem::absolute(workload.directory, error).lexically_normal();
+  std::string text = fmt::format("hypertune: {} of the experiment '{}', driven on {} in {}", worker, workload.name,
+                                 hypertune::detail::host_name(), folder.string());
+  std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+  return text;
 }
 
 }  // namespace
 
-Workers make_workers(const SlurmSetup& setup, const std::string& experiment, int most,
-                     const std::shared_ptr<LeftJobs>& left) {
+Workers make_workers(const SlurmSetup& setup, const Workload& workload,
+                     const std::function<void(const std::string&)>& say) {
   const auto& options = setup.options;
   check_options(options);
-  require_srun();
-  Workers workers;
-  workers.own_jobs = !within_allocation(options);
-  const auto environment = srun_environment(options, workers.own_jobs);
+  require_slurm();
+  const bool own_jobs = !within_allocation(options);
+  const int most = std::min(workload.useful_workers(options.workers.max), options.workers.max);
+  const auto environment = srun_environment(options, own_jobs);
   std::vector<std::string> program{program_of(setup)};
   program.insert(program.end(), setup.arguments.begin(), setup.arguments.end());
-  const auto stem = job_stem(experiment);
+  const auto stem = job_stem(workload.name, workload.directory);
+  Workers workers;
+  if (own_jobs)
+    workers.jobs = std::make_shared<WorkerJobs>(JobsPlan{.stem = stem,
+                                                         .directory = workload.directory,
+                                                         .orphan = setup.orphan,
+                                                         .environment = environment,
+                                                         .queue = Queue(options.args),
+                                                         .say = say});
   const auto add = [&](std::string name, std::string node, remote::HostSpec limits, Resources total) {
     WorkerPlan plan{.job = fmt::format("{}.{}", stem, workers.all.size() + 1),
+                    .comment = job_comment(name, workload),
                     .node = std::move(node),
                     .limits = std::move(limits),
                     .program = program};
     // If the options do not limit the memory, the worker's memory is unknown until it runs; assume enough.
     if (total.memory == 0) total.memory = std::uint64_t{1} << 50U;
-    workers.all.push_back({.name = std::move(name),
-                           .job = plan.job,
-                           .total = std::move(total),
-                           .dialer = SrunDialer(srun_arguments(options, plan), environment, plan.job, left)});
+    Worker worker{.name = std::move(name), .total = std::move(total), .dialer = {}};
+    if (own_jobs)
+      worker.dialer =
+          JobDialer({.worker = worker.name,
+                     .job = plan.job,
+                     .sbatch = sbatch_arguments(options, plan),
+                     .srun = [options, plan](std::uint64_t id) { return srun_arguments(options, plan, id); }},
+                    environment, workers.jobs);
+    else
+      worker.dialer = StepDialer(srun_arguments(options, plan), environment);
+    workers.all.push_back(std::move(worker));
   };
-  if (workers.own_jobs) {
-    for (int i = 1; i <= std::min(most, options.workers.max); ++i)
+  if (own_jobs) {
+    for (int i = 1; i <= most; ++i)
       add(fmt::format("worker-{}", i), {}, worker_limits(options), worker_resources(options));
     return workers;
   }
   for (const auto& host : remote::slurm_hosts()) {
-    if (static_cast<int>(workers.all.size()) >= std::min(most, options.workers.max)) break;
+    if (static_cast<int>(workers.all.size()) >= most) break;
     remote::HostSpec limits{.name = {}, .cpus = host.cpus, .gpus = host.gpus, .memory = options.memory};
     add(host.name, host.name, std::move(limits),
         {.cpus = host.cpus > 0 ? host.cpus : options.cpus,

@@ -20,7 +20,7 @@
 namespace hypertune::inline v0 {
 
 /// Meant for designated initialisers: `{.partition = "gpu", .time = 4 * 3600, .cpus = 4, .gres = "gpu:1"}`. A worker is
-/// a job of one task (`srun`) that runs trials until no more of them wait.
+/// a job of one task that runs trials until no more of them wait.
 struct SlurmOptions {
   static constexpr const char* type = "slurm";
   /// Where workers run.
@@ -47,26 +47,27 @@ struct SlurmOptions {
 
   static void describe(auto& self, auto&& option) {
     using Unit = Bounds::Unit;
-    option("partition", self.partition, "`srun --partition`: the partition that workers are jobs of");
-    option("account", self.account, "`srun --account`");
-    option("qos", self.qos, "`srun --qos`");
+    option("partition", self.partition, "`sbatch --partition`: the partition that workers are jobs of");
+    option("account", self.account, "`sbatch --account`");
+    option("qos", self.qos, "`sbatch --qos`");
     option("time", self.time, at_least(60).at_most(365.0 * 86400).or_zero().in(Unit::seconds),
-           "`srun --time`: how long a worker may run. Its trials are saved before, and go on in the next one");
-    option("cpus", self.cpus, between(1, 4096), "`srun --cpus-per-task`: the cores of a worker");
-    option("gres", self.gres, "`srun --gres`: what else it has, such as `gpu:1`");
-    option("memory", self.memory, at_least(0).in(Unit::bytes), "`srun --mem`: its memory");
+           "`sbatch --time`: how long a worker may run. Its trials are saved before, and go on in the next one");
+    option("cpus", self.cpus, between(1, 4096), "`sbatch --cpus-per-task`: the cores of a worker");
+    option("gres", self.gres, "`sbatch --gres`: what else it has, such as `gpu:1`");
+    option("memory", self.memory, at_least(0).in(Unit::bytes), "`sbatch --mem`: its memory");
     option("jobs", self.jobs, {"auto", "own"},
            "`auto`: where this runs in an allocation, workers are steps in it, one on each node; `own`: each is a job, "
            "also then");
     option("notice", self.notice, between(1, 65535).in(Unit::seconds),
-           "`srun --signal`: how long before its time is over a worker begins to save");
+           "`sbatch --signal`: how long before its time is over a worker begins to save");
     option("idle", self.idle, at_least(0).in(Unit::seconds),
            "how long a worker may be without a trial until it is ended");
     option("silence", self.silence, between(1, 3600).in(Unit::seconds),
            "a worker without a heartbeat for this long is lost");
     option("workdir", self.workdir,
-           "`srun --chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
-    option("args", self.args, "further arguments of `srun`, such as `--constraint=a100`");
+           "`--chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
+    option("args", self.args,
+           "further arguments of `sbatch`, such as `--constraint=a100`; within an allocation, of `srun`");
   }
   /// Checks what a single option's bounds cannot.
   void check() const {
@@ -86,15 +87,18 @@ struct SlurmOptions {
       throw OptionError("transfer", "direct",
                         "needs 'network' on Slurm: the addresses by which nodes reach each other");
     // With these options a worker would not be one task whose streams belong to the driver.
-    constexpr std::string_view ours[] = {"-n",      "-N",           "-i",           "-o",         "-e",
-                                         "-l",      "-J",           "-c",           "--ntasks",   "--nodes",
-                                         "--input", "--output",     "--error",      "--label",    "-u",
-                                         "--pty",   "--signal",     "--chdir",      "--job-name", "--cpus-per-task",
-                                         "-D",      "--multi-prog", "--unbuffered", "--overlap",  "--jobid"};
+    constexpr std::string_view ours[] = {"-n",         "-N",           "-i",           "-o",         "-e",
+                                         "-l",         "-J",           "-c",           "--ntasks",   "--nodes",
+                                         "--input",    "--output",     "--error",      "--label",    "-u",
+                                         "--pty",      "--signal",     "--chdir",      "--job-name", "--cpus-per-task",
+                                         "-D",         "--multi-prog", "--unbuffered", "--overlap",  "--jobid",
+                                         "-a",         "--array",      "--wrap",       "-W",         "--wait",
+                                         "--parsable", "--requeue",    "--test-only"};
     for (const auto& arg : args) {
       const auto name = std::string_view(arg).substr(0, arg.find('='));
       if (arg.size() < 2 || arg.front() != '-' || arg.find('\n') != std::string::npos)
-        refuse("args", detail::format("has '{}': write options of srun as one word each, like --constraint=a100", arg));
+        refuse("args", detail::format(
+                           "has '{}': write options of sbatch or srun as one word each, like --constraint=a100", arg));
       for (const auto own : ours)
         if (own.starts_with("--") ? name == own : name.starts_with(own) && !name.starts_with("--"))
           refuse("args", detail::format("has '{}', which hypertune sets itself", arg));

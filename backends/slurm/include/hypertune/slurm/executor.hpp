@@ -22,18 +22,21 @@ struct SlurmSetup {
   /// and then `--hypertune-agent` (a Runtime does that). Empty: this program itself.
   std::filesystem::path program = {};
   std::vector<std::string> arguments = {};
+  /// Seconds that a worker's job waits for its driver to start the agent in it. Then it ends.
+  Seconds orphan = 300;
   remote::RemoteOptions remote = {};  ///< liveness and transfer are taken from `options`; connecting has no limit
   /// Gets the lines for the user while no experiment takes them; by default they go to standard error. May be called
   /// from any thread.
   std::function<void(const std::string&)> say = {};
 };
 
-/// Each worker is an `srun` whose standard streams are the connection: no port, no daemon. There are as many workers as
-/// the queue of trials needs. They end when they were idle for some time, and with the run, however it ends. The
-/// experiment begins while the workers wait in Slurm's queue, and reports what they wait for. The end of a worker's
-/// time and a preemption are termination notices: its trials save and continue on the next worker. Slurm's controller
-/// may be unavailable for a while. The program and its working directory must also exist on the nodes. Copies share one
-/// executor.
+/// Each worker is a job, in which the driver starts the agent as a step: an `srun` whose standard streams are the
+/// connection, without a port or a daemon. There are as many workers as the queue of trials needs. They end when they
+/// were idle for some time, and with the run, however it ends: a job lasts no longer than its step, also if the driver's
+/// machine is lost. A driver that resumes the experiment cancels jobs that an earlier one has left. The experiment begins
+/// while the workers wait in Slurm's queue, and reports what they wait for. The end of a worker's time and a preemption
+/// are termination notices: its trials save and continue on the next worker. Slurm's controller may be unavailable for a
+/// while. The program and its working directory must also exist on the nodes. Copies share one executor.
 class SlurmExecutor : public remote::ElasticExecutor {
  public:
   explicit SlurmExecutor(SlurmSetup setup);
