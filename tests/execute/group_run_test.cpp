@@ -248,6 +248,31 @@ TEST_CASE("the others of a member that is lost are halted, and go on as the Tune
   CHECK(bench.said() == "run 0@1 run 1@1 run 4@1 ^resized 1");
 }
 
+TEST_CASE("members know the cores of all members on their host, and those of each new generation") {
+  Allocation two = allocation(0, {0, 0, 1});
+  two.lead.cpus = {2};
+  two.others[0].cpus = {1};
+  two.others[1].cpus = {0};
+  Launch go{};
+  go.trial = 3;
+  go.allocation = two;
+  go.group = true;
+  GroupRun run(go, "");
+  std::vector<std::vector<int>> cpus;
+  for (const auto& command : run.begin().down) cpus.push_back(std::get<Launch>(command).seat->place.cpus);
+  CHECK(cpus == std::vector<std::vector<int>>{{1, 2}, {1, 2}, {0}});
+  for (int member = 0; member < 3; ++member) {
+    run.hear(Started{3, 0, 0, member});
+    run.hear(GroupMessage{.trial = 3, .attempt = 0, .member = member, .kind = GroupMessage::Kind::joined});
+  }
+  two.generation = 1;
+  two.others.erase(two.others.begin());
+  cpus.clear();
+  for (const auto& command : run.perform(Resize{3, 0, two, {0, 2}}).down)
+    if (const auto* form = std::get_if<GroupMessage>(&command)) cpus.push_back(form->place.cpus);
+  CHECK(cpus == std::vector<std::vector<int>>{{2}, {2}, {0}});  // the second is of the one that leaves
+}
+
 TEST_CASE("those that are left of a group go on without a newcomer that is not ready, and it ends by force") {
   Bench bench({0, 0, 0});
   bench.train(3);

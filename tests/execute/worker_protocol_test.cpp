@@ -68,7 +68,7 @@ TEST_CASE("every message reads back as it was, and encodes the same again") {
   reported.workers = 4;
   GroupMessage form{.trial = 7, .attempt = 2, .member = 3, .kind = GroupMessage::Kind::form};
   form.generation = 5;
-  form.place = {.generation = 5, .rank = -1, .hosts = {"a", "b"}, .network = "10.1.0.0/16"};
+  form.place = {.generation = 5, .rank = -1, .hosts = {"a", "b"}, .network = "10.1.0.0/16", .cpus = {0, 3}};
   form.key = "k";
   form.value = std::string("\0v", 2);
   form.ranks = {1, 0};
@@ -151,10 +151,11 @@ TEST_CASE("bytes that are no frames are refused") {
 
 TEST_CASE("another version is refused by both sides, and says what to do") {
   WorkerMachine machine;
-  CHECK_THAT(protocol_error([&] { machine.receive(wire::Welcome{.version = 9}); }),
+  CHECK_THAT(protocol_error([&] { machine.receive(wire::Welcome{.version = wire::version + 1}); }),
              ContainsSubstring("build both from one hypertune"));
   WorkerLink link({});
-  CHECK_THAT(protocol_error([&] { link.receive(wire::Hello{.version = 9}, 0); }), ContainsSubstring("version 9"));
+  CHECK_THAT(protocol_error([&] { link.receive(wire::Hello{.version = wire::version + 1}, 0); }),
+             ContainsSubstring("version " + std::to_string(wire::version + 1)));
 }
 
 TEST_CASE("the worker's machine: launch, report, answers, end") {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -327,6 +328,36 @@ TEST_CASE("a trial sees its slot: cores, threads of libraries, devices, and a lo
   CHECK(*find_metric(reported.report.metrics, "omp") == 1);
   CHECK_FALSE(cores.empty());
   CHECK_THAT(text_of(bench.directory.path() / "trials/0/log"), ContainsSubstring("gpus=1\n"));
+}
+
+TEST_CASE("the workers of a trial share its cores, so that their communication has what one of them leaves") {
+  const auto cores = static_cast<double>(local::usable_cores().size());
+  Bench bench(program_of([](Context& context) -> Training {
+    for (int step = 0; step < 2; ++step) {
+      context.group().join();
+      cpu_set_t set;
+      CPU_ZERO(&set);
+      ::sched_getaffinity(0, sizeof set, &set);
+      co_yield report("cores", CPU_COUNT(&set), "omp", std::atof(std::getenv("OMP_NUM_THREADS")));
+    }
+  }));
+  auto launch = bench.make(0, "");
+  launch.group = true;
+  launch.allocation.lead.cpus = {0};
+  launch.allocation.lead.resources.cpus = 1;
+  launch.allocation.others = {launch.allocation.lead};
+  launch.allocation.others[0].cpus = {1};
+  bench.executor.perform(launch);
+  auto reported = bench.events.next<Reported>();
+  CHECK(*find_metric(reported.report.metrics, "cores") == std::min(2.0, cores));
+  CHECK(*find_metric(reported.report.metrics, "omp") == 1);
+  // Of those that remain.
+  launch.allocation.generation = 1;
+  launch.allocation.others.clear();
+  bench.executor.perform(Resize{0, 0, launch.allocation, {0}});
+  bench.executor.perform(Continue{0, 0});
+  reported = bench.events.next<Reported>();
+  CHECK(*find_metric(reported.report.metrics, "cores") == 1);
 }
 
 TEST_CASE("reusable trials share processes, and 750 no-op trials a second are no effort") {

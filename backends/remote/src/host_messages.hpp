@@ -50,7 +50,7 @@ namespace hypertune::inline v0::remote {
 /// in transit, so reports never wait behind more than that. Doubles are transferred bit for bit.
 namespace wire {
 
-inline constexpr std::uint32_t version = 9;
+inline constexpr std::uint32_t version = 10;
 
 /// Precedes the agent's first frame, to separate it from the output of a login shell.
 inline constexpr std::string_view banner = "\nhypertune-agent\n";

@@ -31,12 +31,16 @@
 #include <thread>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace hypertune::inline v0 {
 
 struct WorkerOptions {
   /// Called before an attempt begins, to bind the process to its slot.
   std::function<void(const Slot&)> bind_slot = {};
+  /// Called for a member of a group after that, and when its group changes, with GroupPlace::cpus: it may use the cores
+  /// of all members here. Called on any thread; the process is to be bound.
+  std::function<void(const std::vector<int>& cpus)> bind_cores = {};
   /// Whether the trial's output goes to trials/<id>/log; otherwise stdout and stderr stay as they are.
   bool redirect_output = true;
 };
@@ -128,7 +132,9 @@ class WorkerLoop {
       if (message.trial == seat_.trial && message.attempt == seat_.attempt && message.member == seat_.member)
         group = group_;
     }
-    if (group) group->receive(message);
+    if (!group) return;
+    if (message.kind == GroupMessage::Kind::form && message.place.rank >= 0) bind_cores(message.place);
+    group->receive(message);
   }
 
   double heartbeat() {
@@ -204,6 +210,7 @@ class WorkerLoop {
                      std::move(options));
     }
     if (options_.bind_slot) options_.bind_slot(launch.allocation.lead);
+    if (launch.seat) bind_cores(launch.seat->place);
     std::optional<AttemptRun> previous;
     previous.swap(attempt_);
     std::shared_ptr<Group> group;
@@ -224,6 +231,10 @@ class WorkerLoop {
     enter(&attempt_->context());
     attempt_->begin(program_, previous ? &*previous : nullptr);
     stream_.send(Started{launch.trial, launch.attempt, attempt_->steps(), member(launch)});
+  }
+
+  void bind_cores(const GroupPlace& place) {
+    if (options_.bind_cores && !place.cpus.empty()) options_.bind_cores(place.cpus);
   }
 
   static int member(const Launch& launch) { return launch.seat ? launch.seat->member : 0; }

@@ -35,7 +35,7 @@ namespace hypertune::inline v0 {
 namespace wire {
 
 /// Must be raised whenever a message changes. Driver and worker must have the same version.
-inline constexpr std::uint32_t version = 9;
+inline constexpr std::uint32_t version = 10;
 
 struct Hello {
   std::uint32_t version = wire::version;
@@ -134,6 +134,7 @@ class WireWriter : public PayloadWriter {
     put(std::uint64_t{place.hosts.size()});
     for (const auto& host : place.hosts) put(std::string_view(host));
     put(std::string_view(place.network));
+    put(place.cpus);
   }
   void put(const GroupMessage& m) {
     identity(m);
@@ -282,6 +283,7 @@ class WireReader : public PayloadReader {
     place.hosts.resize(count(1));
     for (auto& host : place.hosts) host = text();
     place.network = text();
+    place.cpus = small_numbers();
     if (place.rank < -1 || place.rank >= place.size()) bad("a rank is not within its group");
   }
   void get(GroupMessage& m) {

@@ -49,6 +49,8 @@ struct GroupPlace {
   int rank = 0;                           ///< from 0
   std::vector<std::string> hosts = {{}};  ///< the host of each rank
   std::string network = {};               ///< through which hosts reach each other, as "10.1.0.0/16"; empty: not named
+  /// The cores of all ranks on this rank's host, numbered as in Slot::cpus, ascending; empty: fractions of cores.
+  std::vector<int> cpus = {};
 
   int size() const { return static_cast<int>(hosts.size()); }
   const std::string& host() const { return hosts.at(static_cast<std::size_t>(rank)); }

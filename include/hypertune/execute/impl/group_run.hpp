@@ -72,7 +72,12 @@ HYPERTUNE_INLINE int GroupRun::present() const {
 HYPERTUNE_INLINE GroupPlace GroupRun::place_of(int rank) const {
   const Allocation& allocation = launch_.allocation;
   GroupPlace place{.generation = allocation.generation, .rank = rank, .hosts = {}, .network = network_};
-  for (int r = 0; r < allocation.workers(); ++r) place.hosts.push_back(allocation[r].host_name);
+  for (int r = 0; r < allocation.workers(); ++r) {
+    place.hosts.push_back(allocation[r].host_name);
+    if (allocation[r].host == allocation[rank].host)
+      place.cpus.insert(place.cpus.end(), allocation[r].cpus.begin(), allocation[r].cpus.end());
+  }
+  std::sort(place.cpus.begin(), place.cpus.end());
   return place;
 }
 

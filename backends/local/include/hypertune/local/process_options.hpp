@@ -18,7 +18,7 @@ struct ProcessOptions {
   double gpus = -1;                           ///< GPUs for all trials together; negative: those that are found
   std::uint64_t memory = 0;                   ///< bytes for all trials together; 0: what this machine has
   std::map<std::string, double> custom = {};  ///< further resources by name
-  bool pin = true;                            ///< bind each trial to the cores of its slot
+  bool pin = true;                            ///< bind each trial to the cores of its slots; its workers share them
   Seconds grace = 5;            ///< seconds that a trial has to obey a Stop (or SIGTERM) before it is killed
   std::size_t max_parked = 64;  ///< paused trials that stay in memory; further ones are ended if they can save
   /// The kernel enforces memory limits if this program may create cgroups (v2). Otherwise the memory of trials with a

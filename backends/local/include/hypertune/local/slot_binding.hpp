@@ -37,6 +37,10 @@ class SlotBinding {
   /// To be called in the process itself, on its main thread.
   void operator()(const Slot& slot) const;
 
+  /// Binds the main thread, and the threads that it will start, to these of the cores; not if slots are not bound. May be
+  /// called on any thread.
+  void bind_cores(const std::vector<int>& cpus) const;
+
   /// The environment variables for a program that is started in the slot.
   std::vector<std::pair<std::string, std::string>> environment(const Slot& slot) const;
 

@@ -102,6 +102,7 @@ HYPERTUNE_INLINE void ProcessDriver::start_guardian() {
       binding(slot);
       cgroups_.enter(slot.resources.memory);
     };
+    options.bind_cores = [binding](const std::vector<int>& cpus) { binding.bind_cores(cpus); };
     return run_worker(socket, *start_.program, std::move(options));
   };
   guardian_ = std::make_unique<Guardian>(worker_main, [this] { cgroups_.remove(); });

@@ -79,17 +79,20 @@ HYPERTUNE_INLINE std::uint64_t usable_memory() {
 HYPERTUNE_INLINE SlotBinding::SlotBinding(std::vector<int> cores, std::vector<std::string> gpus, bool pin)
     : cores_(std::move(cores)), gpus_(std::move(gpus)), pin_(pin) {}
 
-HYPERTUNE_INLINE void SlotBinding::operator()(const Slot& slot) const {
+HYPERTUNE_INLINE void SlotBinding::bind_cores(const std::vector<int>& cpus) const {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (pin_)
-    for (const int core : slot.cpus)
+    for (const int core : cpus)
       if (core >= 0 && static_cast<std::size_t>(core) < cores_.size())
         CPU_SET(cores_[static_cast<std::size_t>(core)], &set);
   if (CPU_COUNT(&set) == 0)  // undoes the binding to an earlier slot
     for (const int core : cores_) CPU_SET(core, &set);
-  ::sched_setaffinity(0, sizeof set, &set);
+  ::sched_setaffinity(::getpid(), sizeof set, &set);
+}
 
+HYPERTUNE_INLINE void SlotBinding::operator()(const Slot& slot) const {
+  bind_cores(slot.cpus);
   for (const auto& [name, value] : environment(slot)) ::setenv(name.c_str(), value.c_str(), 1);
   const int threads = threads_of(slot);
   if (omp_set_num_threads != nullptr) omp_set_num_threads(threads);
