@@ -361,7 +361,8 @@ class Guesser {
       const bool listed = std::find(help.choices.begin(), help.choices.end(), value) != help.choices.end();
       if (names_place(value)) return leave("it names a file or a machine");
       // ffmpeg -f null, tar -f -
-      if (value == "null" || value == "-" || (option == "-f" && !listed)) return leave("a file or its format?");
+      const bool file = option == "-f" || option == "-i" || option == "-o";
+      if (value == "null" || value == "-" || (file && !listed)) return leave("a file or its format?");
       if (!listed && any_of_words(words, fixed_texts)) return leave("this is hardly to be tuned");
     }
     return false;

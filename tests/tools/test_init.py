@@ -380,6 +380,8 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
         self.init(self.program("encode", ""), "-i", "in.y4m", "-crf", "23", "-f", "null", "-")
         self.assertEqual(self.space(), {"crf": "{log_int: [5, 92]}"})
         self.assertEqual(self.left(), ["-i in.y4m", "-f null"])
+        self.init("./encode", "-f", "lavfi", "-i", "testsrc=duration=1:size=160x120", "-crf", "23", "-o", "made", options=["--force"])
+        self.assertEqual(list(self.space()), ["crf"])
 
     def test_of_values_that_only_improve_each_counts(self):
         """A search that says each better solution, in a count whose name is no score's."""
