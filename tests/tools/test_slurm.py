@@ -136,7 +136,7 @@ class Slurm(Case):
                 killed.add(pid)
                 os.kill(pid, signal.SIGKILL)
             return not self.jobs()
-        wait_until(over, "the end of the job", 120)
+        wait_until(over, "the end of the job", 240)
         self.assertEqual(len(killed), 6)
         self.assertIn("the driver was killed 6 times in a row", (self.folder / "runs/away.slurm.log").read_text())
         self.assertIn("JobState=FAILED", self.call("scontrol", "show", "job", number))
