@@ -13,7 +13,7 @@ import sys
 
 from common import CannotBeHad
 
-KUBERNETES, ETCD, KWOK = "1.34.2", "3.6.4", "0.8.0"
+KUBERNETES, ETCD, KWOK = "1.37.2", "3.7.3", "0.8.0"
 PARTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"]
 
 
@@ -71,7 +71,7 @@ def _kubernetes():
 def _single(name, package, module, version):
     source = cache() / f"src-{name}-{version}"
     source.mkdir(parents=True, exist_ok=True)
-    (source / "go.mod").write_text(f"module hypertune.test/{name}\n\ngo 1.24.0\n")
+    (source / "go.mod").write_text(f"module hypertune.test/{name}\n\ngo 1.26.0\n")
     _go(source, "get", f"{module}@v{version}")
     _go(source, "build", "-trimpath", "-ldflags", "-s -w", "-o", folder() / f"{name}.part", package)
     (folder() / f"{name}.part").rename(folder() / name)

@@ -77,13 +77,10 @@ state = "/run/containerd"
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": f"{state}/pki/node{number}.crt", "tlsPrivateKeyFile": f"{state}/pki/node{number}.key",
         "containerRuntimeEndpoint": f"unix://{folder}/containerd.sock",
-        "cgroupDriver": "cgroupfs", "cgroupsPerQOS": False, "enforceNodeAllocatable": [],
+        "cgroupDriver": "cgroupfs", "enforceNodeAllocatable": [], **groups_of_pods(cluster, number),
         "failSwapOn": False, "failCgroupV1": False, "localStorageCapacityIsolation": False,
         "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%"}, "imageGCHighThresholdPercent": 100,
-        "resolvConf": "", "registerNode": True, "maxPods": 200, "syncFrequency": "10s", "nodeStatusUpdateFrequency": "4s",
-        # With it, kubelet 1.34.2 sometimes crashes as a pod starts: "Missing actuated resource record", then a null
-        # pointer in doPodResizeAction().
-        "featureGates": {"InPlacePodVerticalScaling": False}}))
+        "resolvConf": "", "registerNode": True, "maxPods": 200, "syncFrequency": "10s", "nodeStatusUpdateFrequency": "4s"}))
     for path in ("/var/lib/kubelet", "/var/lib/cni"):
         os.makedirs(path, exist_ok=True)
     cluster.spawn(f"node{number}", "unshare", "--mount", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc",
@@ -98,7 +95,8 @@ def run(cluster, number):
     for source, target in (("kubelet", "/var/lib/kubelet"), ("log", "/var/log"), ("varcni", "/var/lib/cni")):
         call("mount", "--bind", folder / source, target)
     call("hostname", f"node{number}")
-    forget_groups(folder)
+    forget_groups(cluster, number)
+    groups_of_pods(cluster, number)
     log = open(state / "log" / f"node{number}.containerd", "ab")
     subprocess.Popen(["containerd", "-c", str(folder / "containerd.toml")], stdout=log, stderr=log)
     ctr = ["ctr", "-a", folder / "containerd.sock"]
@@ -134,8 +132,49 @@ def wait_ready(cluster, number):
     wait_until(ready, f"that node {number} is ready", 90)
 
 
-def forget_groups(folder):
-    """Control groups of containers that died with the node, by their names, so that those of no other are meant."""
+def places_of_groups(cluster, number):
+    """Where the control groups of the node's pods are: a place of its own in each hierarchy."""
+    base = pathlib.Path("/sys/fs/cgroup")
+    v1 = [each for each in base.iterdir() if each.is_dir() and not each.is_symlink()]
+    return [each / "testk8s" / cluster.facts["bridge"] / f"node{number}"
+            for each in ([base] if (base / "cgroup.controllers").exists() else v1)]
+
+
+def groups_of_pods(cluster, number):
+    """What kubelet is told of control groups. Pods have some of their own, without which none can be resized in place (kubelet
+    1.37.2 dies of a null pointer in doPodResizeAction() where it is tried), unless this machine does not hand them on."""
+    try:
+        for place in places_of_groups(cluster, number):
+            place.mkdir(parents=True, exist_ok=True)
+            for above in reversed(place.parents):
+                control = above / "cgroup.subtree_control"
+                if control.exists():
+                    control.write_text(" ".join(f"+{name}" for name in (above / "cgroup.controllers").read_text().split()))
+        return {"cgroupsPerQOS": True, "cgroupRoot": f"/testk8s/{cluster.facts['bridge']}/node{number}"}
+    except OSError:
+        return {"cgroupsPerQOS": False}
+
+
+def forget_groups(cluster, number):
+    """Control groups of what died with the node."""
+    folder = cluster.state / f"node{number}"
+    places = places_of_groups(cluster, number)
+    for _ in range(200):  # the kernel ends what was killed in a moment
+        for place in places:
+            for each, _, _ in os.walk(place, topdown=False):
+                try:
+                    os.rmdir(each)
+                except OSError:
+                    pass
+        if not any(place.exists() for place in places):
+            break
+        time.sleep(0.05)
+    for place in places:
+        for above in (place.parent, place.parent.parent):
+            try:
+                above.rmdir()
+            except OSError:  # of other nodes, and of other clusters
+                pass
     for kind in ("sandboxes", "containers"):
         for each in (folder / "containerd/io.containerd.grpc.v1.cri" / kind).glob("*"):
             if re.fullmatch("[0-9a-f]{64}", each.name):
@@ -162,7 +201,7 @@ def kill_all(cluster, name):
         kill([pid])
     wait_until(lambda: not any(is_alive(each) for each in [*inside, *([pid] if pid else [])]), f"the end of {name}", 30)
     (cluster.state / "pid" / name).unlink(missing_ok=True)
-    forget_groups(cluster.state / name)
+    forget_groups(cluster, int(name[4:]))
 
 
 # What the command line has as NAME-node.
