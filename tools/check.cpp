@@ -14,6 +14,7 @@
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/config/algorithms.hpp>
+#include <hypertune/config/pod_room.hpp>
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/say.hpp>
@@ -95,7 +96,7 @@ std::string space_size(const Sweep& sweep) {
 
 // The most pods over which the workers of one trial may be spread.
 std::vector<Host> pods_for(const KubernetesOptions& options, const Workers& workers) {
-  const Resources each{.cpus = options.cpus, .gpus = static_cast<double>(options.gpus), .memory = options.memory};
+  const auto each = room_of(options);
   std::vector<Host> pods;
   for (int i = 1; i <= std::min(options.workers.max, workers.min); ++i)
     pods.push_back({.name = fmt::format("worker-{}", i), .total = each, .slots = options.reuse ? 0 : 1});

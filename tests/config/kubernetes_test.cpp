@@ -2,6 +2,9 @@
 #include "executor_sweeps.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/config/pod_room.hpp>
+
+#include <cstdint>
 #include <string>
 
 using namespace hypertune;
@@ -12,7 +15,8 @@ TEST_CASE("the kubernetes executor: every key") {
   const auto pods =
       *read(
            "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
-           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, "
+           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, gpu_class: "
+           "gpu.amd.com, "
            "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
            "image_pull_secrets: [mine], queue: team, connection: exec, program: /app/train, workdir: /data, "
            "notice: 2m, reuse: false, idle: 5m, group_patience: 3m, silence: 20s, file_mounts: {a.py: a.py}, "
@@ -29,6 +33,7 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.memory == std::uint64_t{8} << 30U);
   CHECK(pods.gpus == 2);
   CHECK(pods.gpu_resource == "amd.com/gpu");
+  CHECK(pods.gpu_class == "gpu.amd.com");
   CHECK(pods.node_selector == std::map<std::string, std::string>{{"zone", "a"}, {"big", "true"}});
   CHECK(pods.spot == KubernetesOptions::Spot::prefer);
   CHECK(pods.priority_class == "low");
@@ -62,6 +67,38 @@ TEST_CASE("a trial has its pod for itself, unless it says what it takes") {
   CHECK(part.options.resources.gpus == 1);
 }
 
+TEST_CASE("where cpus are left out, a worker has what its pod asks for, and so has a trial") {
+  const auto cpus = [](const std::string& more) {
+    return read("executor:\n  type: kubernetes\n  image: a\n" + more).options.resources.cpus;
+  };
+  CHECK(cpus("") == 1);
+  CHECK(cpus("  pod: {spec: {containers: [{name: x}]}}\n") == 1);
+  CHECK(cpus("  pod: {spec: {resources: {requests: {cpu: 8}}}}\n") == 8);
+  CHECK(cpus("  pod: {spec: {resources: {limits: {cpu: 2500m}}, containers: [{name: x}]}}\n") == 2.5);
+  CHECK(cpus("  pod: {spec: {resources: {requests: {cpu: 8}}, containers: [{name: x, resources: {requests: {cpu: "
+             "3}}}]}}\n") == 3);
+  CHECK(cpus("  pod: {spec: {containers: [{name: x, resources: {requests: {cpu: 3}}}, {name: worker, resources: "
+             "{requests: {cpu: '4'}}}]}}\n") == 4);
+  CHECK(cpus("  cpus: 2\n  pod: {spec: {resources: {requests: {cpu: 8}}}}\n") == 2);
+  CHECK(cpus("  pod: {spec: {resources: {requests: {cpu: many}}}}\n") == 1);
+}
+
+TEST_CASE("quantities of Kubernetes") {
+  using hypertune::detail::quantity_of;
+  CHECK(quantity_of("500m") == 0.5);
+  CHECK(quantity_of("1.5") == 1.5);
+  CHECK(quantity_of("4Gi") == 4.0 * (1U << 30U));
+  CHECK(quantity_of("1e3") == 1000);
+  CHECK(quantity_of("2k") == 2000);
+  CHECK(quantity_of("1E") == 1e18);
+  for (const char* wrong : {"", "m", "-1", "1 Gi", "nan", "inf", "1e999", "Gi4", "1mm"}) {
+    INFO(wrong);
+    CHECK_FALSE(quantity_of(wrong));
+  }
+  const KubernetesOptions options{.pod = "spec: {resources: {requests: {memory: 1Gi}, limits: {memory: 2Gi}}}"};
+  CHECK(room_of(options).memory == std::uint64_t{2} << 30U);
+}
+
 TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
   const std::string begin = "executor:\n  type: kubernetes\n  image: a\n  ";
   CHECK_THAT(complaint("executor: kubernets\n"), ContainsSubstring("kubernetes"));
@@ -83,6 +120,8 @@ TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
   CHECK_THAT(complaint(begin + "pod: {spec: {initContainers: [{name: a, comand: [b]}]}}\n"),
              ContainsSubstring("did you mean 'command'?"));
   CHECK(complaint(begin + "pod: {spec: {somethingOfAnotherVersion: 1, containers: null}}\n") == "no error");
+  CHECK_THAT(complaint(begin + "gpus: 1\n  gpu_class: Gpu\n"), ContainsSubstring("no name in Kubernetes"));
+  CHECK_THAT(complaint(begin + "gpu_class: gpu.example.org\n"), ContainsSubstring("say how many of its devices"));
   CHECK_THAT(complaint(begin + "volume: Weights\n"), ContainsSubstring("no name in Kubernetes"));
   CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: {folder: weights}}\n"),
              ContainsSubstring("needs an absolute 'transfer.shared.folder', not 'weights'"));

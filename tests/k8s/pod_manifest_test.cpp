@@ -67,6 +67,33 @@ TEST_CASE("a worker's pod has what a worker needs") {
   CHECK_FALSE(at(pod, "/metadata").as_object().contains("ownerReferences"));
 }
 
+TEST_CASE("where cpus are left out, the container asks only for what its pod does not") {
+  const auto resources = [](const std::string& pod, std::optional<double> cpus = {}) {
+    KubernetesOptions options{.image = "b", .cpus = cpus};
+    options.pod = pod;
+    const json::value made = k8s::pod_manifest(options, plan());
+    const auto* all = at(made, "/spec/containers/0").as_object().if_contains("resources");
+    return all == nullptr ? std::string() : json::serialize(*all);
+  };
+  CHECK(resources("") == R"({"requests":{"cpu":"1"}})");
+  CHECK(resources("spec: {resources: {requests: {cpu: 2}}}").empty());
+  CHECK(resources("spec: {resources: {requests: {memory: 1Gi}}}") == R"({"requests":{"cpu":"1"}})");
+  CHECK(resources("spec: {resources: {requests: {cpu: 2}}}", 0.5) == R"({"requests":{"cpu":"500m"}})");
+  CHECK(resources("spec: {containers: [{name: x, resources: {limits: {cpu: 2}}}]}") == R"({"limits":{"cpu":2}})");
+}
+
+TEST_CASE("GPUs of a class are claimed, and a pod names the group that it is placed with") {
+  auto with = plan();
+  with.claim_template = "digits-gpus";
+  with.group = "digits-group-1";
+  const json::value pod = k8s::pod_manifest({.image = "b", .cpus = 1, .gpus = 2, .gpu_class = "gpu.example.org"}, with);
+  CHECK(json::serialize(at(pod, "/spec/resourceClaims")) ==
+        R"([{"name":"hypertune-gpus","resourceClaimTemplateName":"digits-gpus"}])");
+  CHECK(json::serialize(at(pod, "/spec/containers/0/resources")) ==
+        R"({"requests":{"cpu":"1"},"claims":[{"name":"hypertune-gpus"}]})");
+  CHECK(at(pod, "/spec/schedulingGroup/podGroupName").as_string() == "digits-group-1");
+}
+
 TEST_CASE("a pod in Kubernetes' own words stays as it was written, but for what makes it a worker") {
   KubernetesOptions options{.image = "b", .cpus = 2, .service_account = "ours"};
   options.pod = R"(

@@ -4,6 +4,7 @@
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 
+#include <hypertune/config/pod_room.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
 #include <hypertune/remote/agent_files.hpp>
@@ -18,10 +19,7 @@ namespace hypertune::inline v0::k8s {
 
 AgentProgram::AgentProgram(const KubernetesSetup& setup, Client client) : setup_(setup), client_(std::move(client)) {}
 
-Resources AgentProgram::resources() const {
-  const auto& options = setup_.options;
-  return {.cpus = options.cpus, .gpus = static_cast<double>(options.gpus), .memory = options.memory};
-}
+Resources AgentProgram::resources() const { return room_of(setup_.options); }
 
 remote::HostSpec AgentProgram::limits() const {
   const auto has = resources();

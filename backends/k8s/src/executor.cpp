@@ -21,8 +21,10 @@
 #include <hypertune/k8s/executor.hpp>
 #include <hypertune/remote/notices.hpp>
 #include <hypertune/remote/waiting_lines.hpp>
+#include <hypertune/remote/worker_scaler.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -82,8 +84,9 @@ class PodManager {
                                         .say = [notices = notices_](const std::string& line) { notices->say(line); }});
       plan.driver = listener_->address(own_->ip).to_string();
     }
-    fleet_ = std::make_shared<PodFleet>(client_, setup_.options, std::move(plan), notices_);
     most_ = workload.useful_workers(setup_.options.workers.max);
+    plan.gang = gang_of(workload);
+    fleet_ = std::make_shared<PodFleet>(client_, setup_.options, std::move(plan), notices_);
   }
 
   const std::shared_ptr<remote::Notices>& notices() const { return notices_; }
@@ -155,10 +158,25 @@ class PodManager {
   std::vector<Use> uses(bool direct) const {
     std::vector<Use> all{Use::workers, direct ? Use::direct : Use::exec};
     if (!setup_.options.file_mounts.empty()) all.push_back(Use::files);
+    if (!setup_.options.gpu_class.empty()) all.push_back(Use::claims);
     if (!own_) all.push_back(Use::owner_job);
     if (own_ && own_->owner.kind == "Job") all.push_back(Use::job);
     if (is_set(std::string(job_variable).c_str())) all.push_back(Use::submitted_job);
     return all;
+  }
+
+  // The scheduler may place a trial's pods all or none, if each trial has pods of its own.
+  Gang gang_of(const Workload& workload) {
+    const int slots = setup_.options.reuse ? remote::slots_of(program_.resources(), workload.each) : 1;
+    const Gang gang{.pods = workload.most_workers / slots, .least = workload.workers / slots, .workers = most_};
+    if (gang.least <= 1 || workload.workers % slots != 0 || workload.most_workers % slots != 0) return {};
+    if (!knows_pod_groups(client_, stop_.get_token())) return {};
+    const auto missing = missing_permissions(client_, permissions_for({Use::groups}), stop_.get_token());
+    if (missing.empty()) return gang;
+    notices_->say(fmt::format(
+        "a trial's pods are not placed all or none, which this cluster could do: add to the rules of the Role: [{}]",
+        fmt::join(role_rules(missing), ", ")));
+    return {};
   }
 
   bool goes_on_as_job() {

@@ -43,6 +43,10 @@ constexpr Row table[] = {
     {"", "persistentvolumeclaims", "create", only(Use::new_claim), "to make the volume of its record"},
     {"", "persistentvolumeclaims", "get", Use::submit | Use::read_record, "to find the volumes"},
     {"", "persistentvolumeclaims", "delete", only(Use::new_claim), "to delete that again"},
+    {"resource.k8s.io", "resourceclaimtemplates", "create", only(Use::claims), "to claim GPUs"},
+    {"resource.k8s.io", "resourceclaimtemplates", "delete", only(Use::claims), "to delete that again"},
+    {"scheduling.k8s.io", "podgroups", "create", only(Use::groups), "to have a trial's pods placed all or none"},
+    {"scheduling.k8s.io", "podgroups", "delete", only(Use::groups), "to delete that again"},
     {"", "serviceaccounts", "get", only(Use::submit), "to find the driver's account"},
 };
 

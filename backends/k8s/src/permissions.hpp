@@ -21,6 +21,8 @@ enum class Use : std::uint16_t {
   new_claim = 1U << 8U,      ///< … with a volume claim that is made for it
   read_record = 1U << 9U,    ///< looks into the record of such a Job
   machines = 1U << 10U,      ///< pods as machines of a cluster
+  claims = 1U << 12U,        ///< GPUs of a DeviceClass (`gpu_class`)
+  groups = 1U << 13U,        ///< pods of a trial that are placed all or none
   forward = 1U << 11U,       ///< ports of those
 };
 

@@ -55,7 +55,10 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
   const auto model = pod_manifest(
       options_,
       {.name = "x", .experiment = plan_.experiment, .worker = "x", .command = plan_.command, .secret = plan_.secret});
-  template_ = hypertune::detail::ContentHash::of(boost::json::serialize(model)).substr(0, 16);
+  auto text = boost::json::serialize(model);
+  if (!options_.gpu_class.empty()) text += fmt::format(" {} {}", options_.gpu_class, options_.gpus);
+  if (plan_.gang.least > 1) text += fmt::format(" {} {}", plan_.gang.pods, plan_.gang.least);
+  template_ = hypertune::detail::ContentHash::of(text).substr(0, 16);
   // With reuse off, never: such a pod may already have run a trial.
   if (!options_.reuse) template_ += ending();
   watch_ =
@@ -230,6 +233,7 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
   for (;;) {
     try {
       pod.owner = owner(stop);
+      make_objects(pod, stop);
       {
         const std::lock_guard lock(mutex_);
         if (!pods_.wants(worker)) throw DialError(FailureClass::transient, "it is not needed any more");
@@ -358,12 +362,14 @@ std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
 
 void PodFleet::finish() {
   std::vector<std::string> left;
+  std::set<std::string> objects;
   {
     // A driver that finds nothing left to do is here before it knows the pods of the earlier one.
     constexpr std::chrono::seconds list_takes{15};
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, list_takes, [this] { return synced_ || !trouble_.empty(); });
     left = pods_.all();
+    objects = objects_;
   }
   std::string trouble;
   // Delete the pods before their owner: then garbage collection makes no calls for them. It deletes pods that are left,
@@ -376,6 +382,14 @@ void PodFleet::finish() {
     try {
       remove_pod(pod, {});
     } catch (const ApiError& error) { trouble = error.what(); }
+  }
+  for (const auto& path : objects) {
+    if (!trouble.empty()) break;
+    try {
+      client_.call({.method = Method::remove, .path = path, .deadline = 10});
+    } catch (const ApiError& error) {
+      if (!error.not_found()) trouble = error.what();
+    }
   }
   try {
     const std::lock_guard lock(owner_mutex_);

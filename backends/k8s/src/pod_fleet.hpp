@@ -11,6 +11,8 @@
 #include <hypertune/remote/notices.hpp>
 #include <hypertune/remote/waiting_lines.hpp>
 
+#include <boost/json/fwd.hpp>
+
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -18,11 +20,27 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hypertune::inline v0::k8s {
+
+/// Trials of several pods whose pods the scheduler places all or none, by PodGroups: those of worker-1 to worker-`pods`
+/// are one, the next as many another.
+struct Gang {
+  int pods = 1;     ///< of a trial, at most
+  int least = 1;    ///< … at least; 1: there are no groups
+  int workers = 0;  ///< how many there may be
+
+  /// The number of the worker's group, from 1; 0: it has none, since too few pods are left for one.
+  int group_of(std::string_view worker) const;
+};
+
+/// Whether Kubernetes has PodGroups (scheduling.k8s.io/v1beta1, since 1.37 where a cluster enables them).
+bool knows_pod_groups(Client client, const std::stop_token& stop = {});
 
 struct FleetPlan {
   std::string name;                      ///< prefix of the objects' names
@@ -30,6 +48,7 @@ struct FleetPlan {
   std::vector<std::string> command;      ///< of the container; empty: the image's
   std::optional<Owner> owner = {};       ///< empty: an OwnerJob
   std::string driver = {}, secret = {};  ///< see PodPlan
+  Gang gang = {};
 };
 
 /// Thread-safe. Functions that block are ended by their stop token; those without one take a limited time.
@@ -78,6 +97,9 @@ class PodFleet {
   void on_pod_event(const WatchEvent& event);
   void on_started_event(const WatchEvent& event);
   std::string make_pod(const std::string& worker, const std::stop_token& stop);
+  void make_objects(PodPlan& pod, const std::stop_token& stop);
+  void make_object(const char* api, std::string_view kind, std::string_view kinds, const std::string& name,
+                   boost::json::object spec, const std::optional<Owner>& owner, const std::stop_token& stop);
   void show_driver(const std::string& pod, const std::stop_token& stop);
   void remove_pod(const std::string& pod, const std::stop_token& stop);
   std::string pods_path() const;
@@ -107,6 +129,7 @@ class PodFleet {
   std::string trouble_;
   std::string suspended_;                   // the suspended owner's name; if set, there must be no pods
   std::map<std::string, Waiting> waiting_;  // of those in acquire(), by worker
+  std::set<std::string> objects_;           // paths of objects that were made beside the pods
   bool cannot_watch_events_ = false;        // the account may not watch events
   Watch started_events_;
   Watch watch_;  // last, so that it ends first

@@ -5,6 +5,7 @@
 #include "yaml_json.hpp"
 
 #include <hypertune/config/pod_check.hpp>
+#include <hypertune/config/pod_room.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
@@ -77,19 +78,36 @@ std::string cpu_quantity(double cpus) {
   return millis % 1000 == 0 ? fmt::to_string(millis / 1000) : fmt::format("{}m", millis);
 }
 
-void add_resources(json::object& container, const KubernetesOptions& options) {
+// `asks`: the pod itself asks for cpus, for the container or for all of them together.
+void add_resources(json::object& container, const KubernetesOptions& options, bool asks) {
   auto& resources = object_in(container, "resources");
   for (const char* key : {"requests", "limits"}) object_in(resources, key);
   auto& requests = object_in(resources, "requests");
   auto& limits = object_in(resources, "limits");
   // There is no CPU limit, so that the trial may use idle cores and is not throttled.
-  set_default(requests, "cpu", json::string(cpu_quantity(options.cpus)));
+  if (options.cpus || !asks) set_default(requests, "cpu", json::string(cpu_quantity(options.cpus.value_or(1))));
   if (options.memory > 0) {
     set_default(requests, "memory", json::string(fmt::to_string(options.memory)));
     set_default(limits, "memory", json::string(fmt::to_string(options.memory)));
   }
-  if (options.gpus > 0) set_default(limits, options.gpu_resource, json::string(fmt::to_string(options.gpus)));
-  if (limits.empty()) resources.erase("limits");
+  if (options.gpus > 0 && options.gpu_class.empty())
+    set_default(limits, options.gpu_resource, json::string(fmt::to_string(options.gpus)));
+  for (const char* key : {"requests", "limits"})
+    if (resources[key].get_object().empty()) resources.erase(key);
+  if (resources.empty()) container.erase("resources");
+}
+
+bool asks_for_cpus(const KubernetesOptions& options) {
+  return !options.pod.empty() && hypertune::detail::asked_by_pod(load_yaml_text(options.pod), "cpu").has_value();
+}
+
+constexpr std::string_view claim_name = "hypertune-gpus";
+
+void add_claim(json::object& spec, json::object& container, const std::string& claim_template) {
+  if (claim_template.empty()) return;
+  add_named(array_in(spec, "resourceClaims"),
+            {{"name", claim_name}, {"resourceClaimTemplateName", json::string(claim_template)}});
+  add_named(array_in(object_in(container, "resources"), "claims"), {{"name", claim_name}});
 }
 
 json::object variable(std::string_view name, std::string_view value) {
@@ -262,15 +280,11 @@ void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan
   if (!plan.avoid_nodes.empty())
     object_in(metadata, "annotations")[avoids_annotation] =
         json::string(fmt::to_string(fmt::join(plan.avoid_nodes, " ")));
-  if (plan.owner) {
-    json::object owner{{"apiVersion", json::string(plan.owner->api_version)},
-                       {"kind", json::string(plan.owner->kind)},
-                       {"name", json::string(plan.owner->name)},
-                       {"uid", json::string(plan.owner->uid)}};
-    metadata["ownerReferences"] = json::array{std::move(owner)};
-  }
+  if (plan.owner) { metadata["ownerReferences"] = json::array{owner_reference(*plan.owner)}; }
 
   auto& spec = object_in(pod, "spec");
+  if (!plan.group.empty())
+    set_default(spec, "schedulingGroup", json::object{{"podGroupName", json::string(plan.group)}});
   spec["restartPolicy"] = "Never";  // a new pod replaces it, so that a trial is lost only once
   set_default(spec, "terminationGracePeriodSeconds", static_cast<std::int64_t>(std::ceil(options.notice)));
   set_default(spec, "automountServiceAccountToken", false);  // a trial needs no access to the cluster
@@ -290,13 +304,21 @@ void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan
     container.erase("args");
   }
   set_default(container, "workingDir", json::string(work_folder(options)));
-  add_resources(container, options);
+  add_resources(container, options, asks_for_cpus(options));
+  add_claim(spec, container, plan.claim_template);
   add_environment(container, plan);
   add_volumes(spec, container, options, plan);
   add_placement(spec, options, plan);
 }
 
 }  // namespace
+
+json::object owner_reference(const Owner& owner) {
+  return {{"apiVersion", json::string(owner.api_version)},
+          {"kind", json::string(owner.kind)},
+          {"name", json::string(owner.name)},
+          {"uid", json::string(owner.uid)}};
+}
 
 json::object pod_manifest(const KubernetesOptions& options, const PodPlan& plan) {
   auto pod = template_of(options, plan.title);

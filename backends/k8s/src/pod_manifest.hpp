@@ -29,6 +29,8 @@ inline constexpr std::string_view container_name = "worker";
 struct Owner {
   std::string api_version, kind, name, uid;
 };
+/// An entry of `ownerReferences`.
+boost::json::object owner_reference(const Owner& owner);
 
 /// What distinguishes one pod from the others.
 struct PodPlan {
@@ -40,6 +42,8 @@ struct PodPlan {
   std::vector<std::string> avoid_nodes = {};  ///< nodes on which pods were lost recently
   /// In pods that connect to the driver: its address, and the Secret that has the token under the key "token".
   std::string driver = {}, secret = {};
+  std::string claim_template = {};     ///< a ResourceClaimTemplate for its GPUs, if there is a `gpu_class`
+  std::string group = {};              ///< a PodGroup of Kubernetes' scheduler, whose pods it places all or none
   std::string title = "executor.pod";  ///< where the template comes from, for messages
 };
 

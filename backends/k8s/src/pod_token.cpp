@@ -16,17 +16,13 @@ namespace json = boost::json;
 Secret pod_token(Client client, const std::string& name, const std::string& experiment, const Owner& owner,
                  const std::stop_token& stop) {
   auto token = Secret::generate();
-  const json::object secret{
-      {"apiVersion", "v1"},
-      {"kind", "Secret"},
-      {"metadata",
-       {{"name", json::string(name)},
-        {"labels", {{experiment_label, json::string(experiment)}, {role_label, "token"}}},
-        {"ownerReferences", json::array{json::object{{"apiVersion", json::string(owner.api_version)},
-                                                     {"kind", json::string(owner.kind)},
-                                                     {"name", json::string(owner.name)},
-                                                     {"uid", json::string(owner.uid)}}}}}},
-      {"stringData", {{"token", json::string(token.reveal())}}}};
+  const json::object secret{{"apiVersion", "v1"},
+                            {"kind", "Secret"},
+                            {"metadata",
+                             {{"name", json::string(name)},
+                              {"labels", {{experiment_label, json::string(experiment)}, {role_label, "token"}}},
+                              {"ownerReferences", json::array{owner_reference(owner)}}}},
+                            {"stringData", {{"token", json::string(token.reveal())}}}};
   const auto made = client.call({.method = Method::post,
                                  .path = api_path({"api", "v1", "namespaces", client.name_space(), "secrets"}),
                                  .body = json::serialize(secret),

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -44,10 +45,11 @@ struct KubernetesOptions {
   std::string name_space = {};  ///< `namespace` in files
   std::filesystem::path kubeconfig = {};
   std::string context = {};
-  double cpus = 1;
+  std::optional<double> cpus = {};  ///< left out: what `pod` asks for, or else 1; see room_of()
   std::uint64_t memory = 0;
   int gpus = 0;
   std::string gpu_resource = "nvidia.com/gpu";
+  std::string gpu_class = {};
   std::map<std::string, std::string> node_selector = {};
   Spot spot = Spot::any;
   std::string priority_class = {};
@@ -78,10 +80,15 @@ struct KubernetesOptions {
     option("kubeconfig", self.kubeconfig,
            "in place of `KUBECONFIG` and `~/.kube/config`. Without any, and within a pod: the pod's service account");
     option("context", self.context, "a context of the kubeconfig; empty: its current one");
-    option("cpus", self.cpus, above(0).at_most(4096), "`resources.requests.cpu` of a worker");
-    option("memory", self.memory, at_least(0).in(Unit::bytes), "`requests.memory` and `limits.memory` of a worker");
+    option("cpus", self.cpus, above(0).at_most(4096),
+           "`resources.requests.cpu` of a worker; left out: what `pod` asks for, for the container or the whole pod, "
+           "or 1");
+    option("memory", self.memory, at_least(0).in(Unit::bytes),
+           "`requests.memory` and `limits.memory` of a worker; 0: what `pod` asks for, if anything");
     option("gpus", self.gpus, between(0, 1024), "the GPUs of a worker");
     option("gpu_resource", self.gpu_resource, "what the cluster calls them");
+    option("gpu_class", self.gpu_class,
+           "a DeviceClass (DRA, Kubernetes 1.34) whose devices are claimed, in place of `gpu_resource`");
     option("spot", self.spot, {"any", "prefer", "only", "never"},
            "whether nodes are used that the cloud may take back at any time");
     option("priority_class", self.priority_class, "`priorityClassName`");
@@ -124,12 +131,15 @@ struct KubernetesOptions {
     for (const auto& [name, text, dots] :
          {std::tuple("namespace", &name_space, false), std::tuple("priority_class", &priority_class, true),
           std::tuple("service_account", &service_account, true), std::tuple("queue", &queue, true),
-          std::tuple("volume", &volume, true)})
+          std::tuple("gpu_class", &gpu_class, true), std::tuple("volume", &volume, true)})
       if (!text->empty() && !is_label(*text, dots))
         refuse(name, detail::format("is '{}', which is no name in Kubernetes (a-z, 0-9 and '-')", *text));
     for (const auto& secret : image_pull_secrets)
       if (secret.empty() || !is_label(secret, true))
         refuse("image_pull_secrets", detail::format("has '{}', which is no name of a secret", secret));
+    if (!gpu_class.empty() && gpus == 0)
+      refuse("gpu_class",
+             detail::format("is '{}', and gpus is 0: say how many of its devices a worker gets", gpu_class));
     if (image.empty() && pod.empty())
       refuse("image", "is missing: name the image of a worker's container (or give it in 'pod')");
     if (image.find_first_of(" \t\n'\"") != std::string::npos)

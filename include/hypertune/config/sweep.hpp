@@ -5,6 +5,7 @@
 #include <hypertune/config/detail/sweep_parts.hpp>
 #include <hypertune/config/given_file.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/config/pod_room.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/config/sweep_spec.hpp>
@@ -206,7 +207,7 @@ class SweepReader {
       if (!gpus_given) options_.resources.gpus = gpus_of_gres(slurm->gres);
     }
     if (const auto& kubernetes = executor_.kubernetes) {
-      if (!cpus_given) options_.resources.cpus = kubernetes->cpus;
+      if (!cpus_given) options_.resources.cpus = room_of(*kubernetes).cpus;
       if (!gpus_given) options_.resources.gpus = kubernetes->gpus;
     }
   }

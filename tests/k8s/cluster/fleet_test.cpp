@@ -4,12 +4,14 @@
 #include "pod_fleet.hpp"
 #include "preflight.hpp"
 
+#include <hypertune/config/pod_room.hpp>
 #include <hypertune/detail/run_clock.hpp>
 
 #include <algorithm>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace hypertune;
@@ -176,6 +178,97 @@ TEST_CASE("the owner of a driver that was killed goes with the next one's end, w
   PodFleet next(kubernetes->client(), pods_of(*kubernetes), plan("left"), quiet());
   next.finish();
   CHECK(eventually([&] { return !kubernetes->exists(owner) && kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("GPUs of a DeviceClass are claimed, as many as a worker gets, and no claim is left") {
+  const auto kubernetes = test_kubernetes("claims");
+  if (!kubernetes) return;
+  constexpr const char *driver = "gpu.hypertune.test", *slice = "hypertune-test-gpus";
+  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
+  const std::string node(nodes->at("items").at(0).at("metadata").at("name").as_string());
+  const auto object = [](const std::string& text) { return boost::json::parse(text).as_object(); };
+  struct Devices {  // belong to no namespace
+    const TestKubernetes& kubernetes;
+    ~Devices() {
+      try {
+        kubernetes.remove({"apis", "resource.k8s.io", "v1", "deviceclasses", "gpu.hypertune.test"});
+        kubernetes.remove({"apis", "resource.k8s.io", "v1", "resourceslices", "hypertune-test-gpus"});
+      } catch (const std::exception& error) { WARN(error.what()); }
+    }
+  } const devices{*kubernetes};
+  kubernetes->create({"apis", "resource.k8s.io", "v1", "deviceclasses"}, object(fmt::format(R"(
+      {{"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {{"name": "{0}"}},
+        "spec": {{"selectors": [{{"cel": {{"expression": "device.driver == '{0}'"}}}}]}}}})",
+                                                                                            driver)));
+  kubernetes->create({"apis", "resource.k8s.io", "v1", "resourceslices"}, object(fmt::format(R"(
+      {{"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {{"name": "{}"}},
+        "spec": {{"driver": "{}", "nodeName": "{}", "pool": {{"name": "p", "generation": 1, "resourceSliceCount": 1}},
+                  "devices": [{{"name": "a"}}, {{"name": "b"}}, {{"name": "c"}}]}}}})",
+                                                                                             slice, driver, node)));
+  const auto of = [&](const char* kind) {
+    return kubernetes->get({"apis", "resource.k8s.io", "v1", "namespaces", kubernetes->name_space(), kind})
+        ->at("items")
+        .as_array();
+  };
+  auto options = pods_of(*kubernetes);
+  options.gpus = 2;
+  options.gpu_class = driver;
+  PodFleet fleet(kubernetes->client(), options, plan("claims-a"), quiet());
+  // Without the driver's plugin on the node no such pod starts; where it is placed, and with which devices, is known.
+  std::stop_source stop;
+  std::vector<std::thread> threads;
+  for (const char* worker : {"worker-1", "worker-2"})
+    threads.emplace_back([&, worker] {
+      try {
+        fleet.acquire(worker, stop.get_token());
+      } catch (const remote::DialError&) {}
+    });
+  std::string waits;
+  CHECK(eventually([&] {
+    waits.clear();
+    for (const auto& each : fleet.waiting()) waits += each.sentence + "\n";
+    return waits.find("is being started on node " + node) != std::string::npos &&
+           waits.find("waits for a node") != std::string::npos;
+  }));
+  CHECK_THAT(waits, ContainsSubstring("cannot allocate all claims"));
+  std::vector<std::size_t> allocated;
+  for (const auto& claim : of("resourceclaims"))
+    if (const auto* allocation = claim.at("status").as_object().if_contains("allocation"))
+      allocated.push_back(allocation->at("devices").at("results").as_array().size());
+  CHECK(allocated == std::vector<std::size_t>{2});
+  for (const auto& pod : kubernetes->pods()) {
+    const auto resources = boost::json::serialize(pod.at("spec").at("containers").at(0).at("resources"));
+    CHECK_THAT(resources, ContainsSubstring("claims") && !ContainsSubstring("nvidia.com/gpu"));
+  }
+  stop.request_stop();
+  for (auto& thread : threads) thread.join();
+  fleet.finish();
+  CHECK(eventually(
+      [&] { return kubernetes->is_empty() && of("resourceclaims").empty() && of("resourceclaimtemplates").empty(); },
+      60));
+}
+
+TEST_CASE("a pod's own resources are a worker's, without a request of the container") {
+  const auto kubernetes = test_kubernetes("pod-level");
+  if (!kubernetes) return;
+  auto options = pods_of(*kubernetes);
+  options.cpus = {};
+  options.notice = 1;  // the container beside ours does not heed the notice
+  options.pod =
+      "spec: {resources: {requests: {cpu: 300m}, limits: {memory: 200Mi}}, dnsPolicy: Default, containers: "
+      "[{name: worker, imagePullPolicy: Never}, {name: side, image: 'hypertune.test/agent:1', imagePullPolicy: Never, "
+      "command: [sleep, '1000']}]}";
+  CHECK(room_of(options).cpus == 0.3);
+  CHECK(room_of(options).memory == 200U << 20U);
+  PodFleet fleet(kubernetes->client(), options, plan("level"), quiet());
+  fleet.acquire("worker-1", {});
+  const auto pods = kubernetes->pods();
+  REQUIRE(pods.size() == 1);
+  CHECK(boost::json::serialize(pods.front().at("spec").at("containers").at(0).at("resources")) == "{}");
+  CHECK(pods.front().at("spec").at("resources").at("requests").at("cpu").as_string() == "300m");
+  fleet.release("worker-1");
+  fleet.finish();
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
 
 TEST_CASE("what an account may not do is named, with the rule that allows it") {

@@ -1,5 +1,7 @@
 // Trials of several pods each, of experiments that share a cluster without room for all of them.
+#include "k8s/support/account.hpp"
 #include "k8s/support/pod_experiments.hpp"
+#include "permissions.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 
@@ -88,8 +90,12 @@ TEST_CASE("two experiments of groups that each hold a part of a full cluster giv
   const std::string name(node.at("metadata").at("name").as_string());
   const double cpus = share * std::stod(std::string(node.at("status").at("allocatable").at("cpu").as_string()));
   const FirstServed first(*kubernetes);
+  // One that may not have its pods placed all or none.
+  const Account account(*kubernetes);
+  account.allow(k8s::permissions_for({k8s::Use::workers, k8s::Use::exec, k8s::Use::owner_job}), {});
   const auto options_of = [&](const std::string& run, const std::string& priority) {
     auto setup = workers_of(*kubernetes, workers_each);
+    setup.options.kubeconfig = account.kubeconfig();
     setup.options.cpus = cpus;
     setup.options.node_selector = {{"kubernetes.io/hostname", name}};
     setup.options.priority_class = priority;
@@ -132,4 +138,53 @@ TEST_CASE("two experiments of groups that each hold a part of a full cluster giv
     CHECK(each.failures(FailureSource::preemption) == 0);
   }
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
+TEST_CASE("a trial's pods are placed all or none where Kubernetes does that") {
+  const auto kubernetes = test_kubernetes("gang");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
+  const auto& node = nodes->at("items").at(0);
+  const std::string name(node.at("metadata").at("name").as_string());
+  const double cpus = share * std::stod(std::string(node.at("status").at("allocatable").at("cpu").as_string()));
+  const auto groups = [&] {
+    return kubernetes
+        ->get({"apis", "scheduling.k8s.io", "v1beta1", "namespaces", kubernetes->name_space(), "podgroups"})
+        ->at("items")
+        .as_array();
+  };
+  const FirstServed first(*kubernetes);
+  take_room(*kubernetes, name, 2 * cpus);
+  REQUIRE(eventually([&] { return running_of(*kubernetes, FirstServed::name) == 1; }, 60));
+  auto setup = workers_of(*kubernetes, workers_each);
+  setup.options.cpus = cpus;
+  setup.options.node_selector = {{"kubernetes.io/hostname", name}};
+  auto options = small(folder.path() / "run", KubernetesExecutor(setup), 1, 10);
+  options.resources.cpus = cpus;
+  options.workers = {.min = workers_each};
+  int unplaced = 0, placed = 0, of_group = 0;
+  const auto results = run_disturbed(options, [&](const Until& until) {
+    // Three of the four have room.
+    until([&] {
+      unplaced = placed = 0;
+      for (const auto& pod : kubernetes->pods()) {
+        if (pod.at("metadata").at("name").as_string() == "taken") continue;
+        placed += pod.at("spec").as_object().contains("nodeName") ? 1 : 0;
+        const auto* conditions = pod.at("status").as_object().if_contains("conditions");
+        unplaced +=
+            conditions != nullptr && boost::json::serialize(*conditions).find("Unschedulable") != std::string::npos ? 1
+                                                                                                                    : 0;
+      }
+      return unplaced == workers_each;
+    });
+    of_group = static_cast<int>(groups().size());
+    kubernetes->remove_pod("taken", 0);
+  });
+  CHECK(unplaced == workers_each);
+  CHECK(placed == 0);
+  CHECK(of_group == 1);
+  check_whole(results, 1, 10);
+  CHECK(results.failures(FailureSource::infrastructure) == 0);
+  CHECK(eventually([&] { return kubernetes->is_empty() && groups().empty(); }, 60));
 }

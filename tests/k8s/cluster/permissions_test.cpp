@@ -1,6 +1,7 @@
 // Everything that hypertune asks of Kubernetes is asked for before it begins: each permission is taken away in turn.
 #include "permissions.hpp"
 
+#include "k8s/support/account.hpp"
 #include "k8s/support/pod_experiments.hpp"
 
 #include <hypertune/k8s/driver_job.hpp>
@@ -23,38 +24,6 @@ using k8s::Permission;
 using k8s::Use;
 
 namespace {
-
-/// A service account in the test's namespace that may do what it is given, and nothing else.
-class Account {
- public:
-  explicit Account(const TestKubernetes& kubernetes) : kubernetes_(kubernetes) {
-    TestKubernetes::tell({"user", "tester", "get:configmaps", "--namespace", kubernetes.name_space()});
-  }
-  std::filesystem::path kubeconfig() const {
-    return TestKubernetes::state() / (kubernetes_.name_space() + ".tester.kubeconfig");
-  }
-  k8s::Client client() const {
-    return k8s::Client(k8s::load_access({.kubeconfig = {kubeconfig()}, .name_space = kubernetes_.name_space()}));
-  }
-  /// Waits until the API server goes by it.
-  void allow(const std::vector<Permission>& all, const std::vector<Permission>& but) const {
-    auto allowed = all;
-    std::erase_if(allowed,
-                  [&](const Permission& each) { return std::find(but.begin(), but.end(), each) != but.end(); });
-    boost::json::array rules;
-    for (const auto& each : allowed)
-      rules.emplace_back(boost::json::object{{"apiGroups", {boost::json::string(each.group)}},
-                                             {"resources", {boost::json::string(each.resource)}},
-                                             {"verbs", {boost::json::string(each.verb)}}});
-    kubernetes_.change(
-        {"apis", "rbac.authorization.k8s.io", "v1", "namespaces", kubernetes_.name_space(), "roles", "tester"},
-        boost::json::serialize(boost::json::object{{"rules", std::move(rules)}}));
-    REQUIRE(eventually([&] { return k8s::missing_permissions(client(), all) == but; }));
-  }
-
- private:
-  const TestKubernetes& kubernetes_;
-};
 
 /// What `work` complains of with each of the permissions taken away: it must name it, and have made nothing. In the end
 /// the account has them all.
@@ -132,13 +101,16 @@ TEST_CASE("a driver outside refuses at once where it lacks a permission, and nee
   const TemporaryDirectory folder;
   const Account account(*kubernetes);
   int runs = 0;
-  const auto work = [&] {
+  const auto work = [&](const std::string& gpu_class) {
     auto setup = workers_of(*kubernetes, 1);
     setup.options.kubeconfig = account.kubeconfig();
+    setup.options.gpu_class = gpu_class;
+    setup.options.gpus = gpu_class.empty() ? 0 : 1;
     return run(small(folder.path() / std::to_string(++runs), KubernetesExecutor(setup), 1, 5));
   };
-  take_each_away(*kubernetes, account, {Use::workers, Use::exec, Use::owner_job}, work);
-  check_whole(work(), 1, 5);
+  take_each_away(*kubernetes, account, {Use::workers, Use::exec, Use::owner_job, Use::claims},
+                 [&] { work("gpu.hypertune.test"); });
+  check_whole(work(""), 1, 5);
   CHECK(refused_calls(kubernetes->name_space()).empty());
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }

@@ -14,7 +14,7 @@
 
 namespace hypertune::inline v0::detail {
 
-/// The keys of PodSpec in the core API, v1.34.
+/// The keys of PodSpec in the core API, v1.37.
 inline const std::vector<std::string_view>& keys_of_pods() {
   static const std::vector<std::string_view> keys{"activeDeadlineSeconds",
                                                   "affinity",
@@ -24,12 +24,14 @@ inline const std::vector<std::string_view>& keys_of_pods() {
                                                   "dnsPolicy",
                                                   "enableServiceLinks",
                                                   "ephemeralContainers",
+                                                  "evictionResponders",
                                                   "hostAliases",
                                                   "hostIPC",
                                                   "hostNetwork",
                                                   "hostPID",
                                                   "hostUsers",
                                                   "hostname",
+                                                  "hostnameOverride",
                                                   "imagePullSecrets",
                                                   "initContainers",
                                                   "nodeName",
@@ -46,6 +48,7 @@ inline const std::vector<std::string_view>& keys_of_pods() {
                                                   "runtimeClassName",
                                                   "schedulerName",
                                                   "schedulingGates",
+                                                  "schedulingGroup",
                                                   "securityContext",
                                                   "serviceAccount",
                                                   "serviceAccountName",
