@@ -286,7 +286,7 @@ class Pods(TerminalCase, KubernetesCase):
         self.down()
 
     def test_rights_that_are_missing(self):
-        done = self.kubernetes("user", "narrow", "get,list,delete:pods", "get:pods/exec")
+        done = self.kubernetes("user", "narrow", "get,list,delete:pods", "get:pods/exec,pods/log")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.cluster(kubeconfig=done.stdout.strip())
         _, err = self.run_command("up", "c.yaml", "-y", code=2)

@@ -1,6 +1,8 @@
 // The table of permissions.
 #include "permissions.hpp"
 
+#include <algorithm>
+
 namespace hypertune::inline v0::k8s {
 namespace {
 
@@ -15,12 +17,16 @@ struct Row {
   const char* why;
 };
 
+// A right that is used for several things may have a row for each, with its reason.
 // Kubernetes asks for `get` where the stream of an exec or a port-forward is a WebSocket, and from 1.35 on for `create`
 // as well.
 constexpr Row table[] = {
-    {"", "pods", "create", Use::workers | Use::read_record | Use::machines, "to start workers, or a pod that reads"},
+    {"", "pods", "create", only(Use::workers), "to start workers"},
+    {"", "pods", "create", only(Use::machines), "to make machines"},
+    {"", "pods", "create", only(Use::read_record), "to read the record"},
     {"", "pods", "get", Use::workers | Use::read_record | Use::machines, "to look at one"},
-    {"", "pods", "list", Use::workers | Use::submit | Use::read_record | Use::machines, "to see how they are"},
+    {"", "pods", "list", Use::workers | Use::submit | Use::read_record, "to see how they are"},
+    {"", "pods", "list", only(Use::machines), "to find those of the cluster"},
     {"", "pods", "watch", only(Use::workers), "to see how they are"},
     {"", "pods", "delete", Use::workers | Use::read_record | Use::machines, "to end them"},
     {"", "pods", "patch", only(Use::direct), "to tell them where this driver is"},
@@ -35,8 +41,9 @@ constexpr Row table[] = {
     {"", "events", "watch", only(Use::exec), "to know at once that a worker has started"},
     {"", "secrets", "create", only(Use::direct), "to give workers a token"},
     {"", "secrets", "get", only(Use::direct), "to find that again"},
-    {"batch", "jobs", "create", Use::owner_job | Use::submit, "to make the owner of the workers, or the driver"},
-    {"batch", "jobs", "get", Use::owner_job | Use::job | Use::submit | Use::read_record, "to look at that"},
+    {"batch", "jobs", "create", only(Use::owner_job), "to make one that owns the workers"},
+    {"batch", "jobs", "create", only(Use::submit), "to submit it"},
+    {"batch", "jobs", "get", Use::owner_job | Use::job | Use::submit | Use::read_record, "to look at it"},
     {"batch", "jobs", "list", only(Use::submit), "to find all of an experiment"},
     {"batch", "jobs", "patch", Use::owner_job | Use::submitted_job, "to keep it alive while the driver lives"},
     {"batch", "jobs", "delete", Use::owner_job | Use::submit, "to end it"},
@@ -56,8 +63,12 @@ std::vector<Permission> permissions_for(const std::vector<Use>& uses) {
   Uses wanted = 0;
   for (const Use use : uses) wanted = wanted | use;
   std::vector<Permission> needed;
-  for (const auto& row : table)
-    if ((row.uses & wanted) != 0) needed.push_back({row.group, row.resource, row.verb, row.why});
+  for (const auto& row : table) {
+    const bool known = std::any_of(needed.begin(), needed.end(), [&](const Permission& each) {
+      return each.group == row.group && each.resource == row.resource && each.verb == row.verb;
+    });
+    if ((row.uses & wanted) != 0 && !known) needed.push_back({row.group, row.resource, row.verb, row.why});
+  }
   return needed;
 }
 
