@@ -15,7 +15,8 @@ TEST_CASE("the kubernetes executor: every key") {
   const auto pods =
       *read(
            "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
-           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, gpus: 2, gpu_resource: amd.com/gpu, gpu_class: "
+           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, most_memory: 16GiB, gpus: 2, gpu_resource: "
+           "amd.com/gpu, gpu_class: "
            "gpu.amd.com, "
            "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
            "image_pull_secrets: [mine], queue: team, connection: exec, program: /app/train, workdir: /data, "
@@ -31,6 +32,7 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.context == "test");
   CHECK(pods.cpus == 0.5);
   CHECK(pods.memory == std::uint64_t{8} << 30U);
+  CHECK(pods.most_memory == std::uint64_t{16} << 30U);
   CHECK(pods.gpus == 2);
   CHECK(pods.gpu_resource == "amd.com/gpu");
   CHECK(pods.gpu_class == "gpu.amd.com");
@@ -121,6 +123,8 @@ TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
              ContainsSubstring("did you mean 'command'?"));
   CHECK(complaint(begin + "pod: {spec: {somethingOfAnotherVersion: 1, containers: null}}\n") == "no error");
   CHECK_THAT(complaint(begin + "gpus: 1\n  gpu_class: Gpu\n"), ContainsSubstring("no name in Kubernetes"));
+  CHECK_THAT(complaint(begin + "most_memory: 2GiB\n"), ContainsSubstring("memory has to be given, too"));
+  CHECK_THAT(complaint(begin + "memory: 3GiB\n  most_memory: 2GiB\n"), ContainsSubstring("is below memory"));
   CHECK_THAT(complaint(begin + "gpu_class: gpu.example.org\n"), ContainsSubstring("say how many of its devices"));
   CHECK_THAT(complaint(begin + "volume: Weights\n"), ContainsSubstring("no name in Kubernetes"));
   CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: {folder: weights}}\n"),

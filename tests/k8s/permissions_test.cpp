@@ -45,13 +45,13 @@ Allowed role_of(const std::string& file) {
 
 TEST_CASE("the Role of a driver in the cluster allows what it uses, and nothing else") {
   CHECK(role_of("driver.yaml") == needed({Use::workers, Use::exec, Use::files, Use::direct, Use::job,
-                                          Use::submitted_job, Use::claims, Use::groups}));
+                                          Use::submitted_job, Use::resize, Use::claims, Use::groups}));
 }
 
 TEST_CASE("the Role of a user outside allows what they use, and nothing else") {
   CHECK(role_of("user.yaml") ==
         needed({Use::workers, Use::exec, Use::files, Use::owner_job, Use::submit, Use::new_claim, Use::read_record,
-                Use::machines, Use::forward, Use::claims, Use::groups}));
+                Use::machines, Use::forward, Use::resize, Use::claims, Use::groups}));
 }
 
 TEST_CASE("what is used for several things is asked for once") {

@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 
+#include <cstdint>
 #include <random>
 #include <string>
 
@@ -145,6 +146,19 @@ TEST_CASE("a pod that ended says how") {
   CHECK_FALSE(ended(R"("exitCode": 0)", "Succeeded").disrupted);
   // Its own container has ended, while another one keeps the pod.
   CHECK(ended(R"("exitCode": 1)", "Running").phase == PodState::Phase::ended);
+}
+
+TEST_CASE("a pod has the memory that its node gives it now, and says that it cannot have more") {
+  const std::string spec = R"("containers": [{"name": "worker", "resources": {"limits": {"memory": "200Mi"}}}])";
+  CHECK(state("", spec, R"("phase": "Pending")").memory == std::uint64_t{200} << 20U);
+  const auto asked = state("", spec,
+                           R"("phase": "Running", "containerStatuses": [{"name": "worker", "state": {"running": {}},
+                              "resources": {"limits": {"memory": "100Mi"}}}])");
+  CHECK(asked.memory == std::uint64_t{100} << 20U);
+  CHECK_FALSE(asked.cannot_grow);
+  CHECK(state("", spec, R"("conditions": [{"type": "PodResizePending", "status": "True", "reason": "Infeasible"}])")
+            .cannot_grow);
+  CHECK(state("", R"("containers": [{"name": "worker"}])", "").memory == 0);
 }
 
 TEST_CASE("whatever is sent for a pod, it is a state, and one line") {

@@ -159,6 +159,7 @@ class PodManager {
     std::vector<Use> all{Use::workers, direct ? Use::direct : Use::exec};
     if (!setup_.options.file_mounts.empty()) all.push_back(Use::files);
     if (!setup_.options.gpu_class.empty()) all.push_back(Use::claims);
+    if (setup_.options.most_memory > 0) all.push_back(Use::resize);
     if (!own_) all.push_back(Use::owner_job);
     if (own_ && own_->owner.kind == "Job") all.push_back(Use::job);
     if (is_set(std::string(job_variable).c_str())) all.push_back(Use::submitted_job);
@@ -222,6 +223,10 @@ class PodManager {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.reuse = setup_.options.reuse;
+    if (setup_.options.most_memory > 0) {
+      options.memory_used_up = [fleet = fleet_](const std::string& worker) { return fleet->give_more_memory(worker); };
+      options.gets_memory = [fleet = fleet_](const std::string& worker) { return fleet->gets_memory(worker); };
+    }
     options.timeouts.liveness = setup_.options.silence;
     options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;

@@ -37,6 +37,7 @@ constexpr Row table[] = {
     {"", "pods/log", "get", Use::workers | Use::submit | Use::machines, "to show what they say"},
     {"", "pods/portforward", "create", only(Use::forward), "to forward ports"},
     {"", "pods/portforward", "get", only(Use::forward), "to forward ports"},
+    {"", "pods/resize", "patch", only(Use::resize), "to give them more memory"},
     {"", "events", "list", Use::exec | Use::submit | Use::read_record, "to know what has happened to a pod or a job"},
     {"", "events", "watch", only(Use::exec), "to know at once that a worker has started"},
     {"", "secrets", "create", only(Use::direct), "to give workers a token"},

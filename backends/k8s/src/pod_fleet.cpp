@@ -50,7 +50,8 @@ PodFleet::PodFleet(Client client, KubernetesOptions options, FleetPlan plan, std
       options_(std::move(options)),
       plan_(std::move(plan)),
       notices_(std::move(notices)),
-      container_(container_of(options_)) {
+      container_(container_of(options_)),
+      memory_(options_.memory) {
   // Pods of an earlier run are used again if their manifest is the one that would be made now.
   const auto model = pod_manifest(
       options_,
@@ -83,6 +84,7 @@ void PodFleet::on_pod_event(const WatchEvent& event) {
     case Kind::modified: {
       auto state = pod_state(*event.object, container_);
       const auto name = state.name;
+      if (state.reason == "OOMKilled" && raise_memory(state.memory)) changed_.notify_all();
       if (!pods_.see(std::move(state), steady_seconds())) return;
       const auto* labels = object_in(event.object->at("metadata"), "labels");
       if (labels == nullptr || text_in(*labels, template_label) != template_) pods_.discard(name);
@@ -240,7 +242,12 @@ std::string PodFleet::make_pod(const std::string& worker, const std::stop_token&
         if (!suspended_.empty()) throw DialError(FailureClass::transient, "its owner is suspended");
         pod.avoid_nodes = pods_.avoided(steady_seconds());
       }
-      auto manifest = pod_manifest(options_, pod);
+      auto options = options_;
+      {
+        const std::lock_guard lock(mutex_);
+        options.memory = memory_;
+      }
+      auto manifest = pod_manifest(options, pod);
       manifest["metadata"].get_object()["labels"].get_object()[template_label] = boost::json::string(template_);
       client_.call(
           {.method = Method::post, .path = pods_path(), .body = boost::json::serialize(manifest), .named = true}, stop);
@@ -324,7 +331,7 @@ void PodFleet::show_driver(const std::string& pod, const std::stop_token& stop) 
 
 std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
   std::vector<std::string> extra, misdirected, ended;
-  std::vector<PodState> leaving;
+  std::vector<PodState> leaving, small;
   bool cannot_watch_events = false, some = false;
   {
     const std::lock_guard lock(mutex_);
@@ -333,6 +340,7 @@ std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
     if (synced_) extra = suspended_.empty() ? pods_.superfluous() : pods_.remaining();
     if (!plan_.driver.empty()) misdirected = pods_.with_other_driver(plan_.driver);
     leaving = pods_.newly_leaving();
+    if (options_.most_memory > 0) small = pods_.with_less_memory(memory_);
     std::copy_if(extra.begin(), extra.end(), std::back_inserter(ended),
                  [&](const auto& pod) { return pods_.find_ended_by_itself(pod) != nullptr; });
   }
@@ -353,6 +361,7 @@ std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
   attempt([&] { keep_owner(stop); });
   if (some) attempt([&] { owner(stop); });  // also owns pods taken over from a killed driver
   for (const auto& pod : misdirected) attempt([&] { show_driver(pod, stop); });
+  for (const auto& pod : small) attempt([&] { resize(pod, stop); });
   for (const auto& pod : ended) log_tail(pod, stop);
   for (const auto& pod : extra) attempt([&] { remove_pod(pod, stop); });
   if (!refused.empty() && std::exchange(refused_, refused) != refused)

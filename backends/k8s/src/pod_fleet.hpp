@@ -75,6 +75,11 @@ class PodFleet {
   void discard(const std::string& pod, bool node_in_doubt);
   /// To be called when its connection shows that the pod runs, which is before its node reports it.
   void started(const std::string& pod);
+  /// A process in the worker's pod was killed because its memory was used up. Returns what is done about it, for
+  /// messages; empty: nothing, as workers have the most already. Does not block.
+  std::string give_more_memory(const std::string& worker);
+  /// Whether its pod runs, with less memory than it is to get.
+  bool gets_memory(const std::string& worker) const;
   /// The worker is not needed any more: its pod will be deleted.
   void release(const std::string& worker);
 
@@ -98,6 +103,8 @@ class PodFleet {
   void on_started_event(const WatchEvent& event);
   std::string make_pod(const std::string& worker, const std::stop_token& stop);
   void make_objects(PodPlan& pod, const std::stop_token& stop);
+  bool raise_memory(std::uint64_t above);
+  void resize(const PodState& pod, const std::stop_token& stop);
   void make_object(const char* api, std::string_view kind, std::string_view kinds, const std::string& name,
                    boost::json::object spec, const std::optional<Owner>& owner, const std::stop_token& stop);
   void show_driver(const std::string& pod, const std::stop_token& stop);
@@ -127,10 +134,12 @@ class PodFleet {
   PodTable pods_;
   bool synced_ = false;
   std::string trouble_;
-  std::string suspended_;                   // the suspended owner's name; if set, there must be no pods
-  std::map<std::string, Waiting> waiting_;  // of those in acquire(), by worker
-  std::set<std::string> objects_;           // paths of objects that were made beside the pods
-  bool cannot_watch_events_ = false;        // the account may not watch events
+  std::string suspended_;                         // the suspended owner's name; if set, there must be no pods
+  std::map<std::string, Waiting> waiting_;        // of those in acquire(), by worker
+  std::uint64_t memory_ = 0;                      // of a worker now
+  std::map<std::string, std::uint64_t> resized_;  // by pod: the memory that it was to get
+  std::set<std::string> objects_;                 // paths of objects that were made beside the pods
+  bool cannot_watch_events_ = false;              // the account may not watch events
   Watch started_events_;
   Watch watch_;  // last, so that it ends first
 };

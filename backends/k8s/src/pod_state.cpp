@@ -4,6 +4,7 @@
 #include "pod_manifest.hpp"
 #include "status.hpp"
 
+#include <hypertune/config/pod_room.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/remote/detail/json_read.hpp>
 
@@ -204,6 +205,17 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
     state.driver = printable_in(*annotations, driver_annotation);
     state.avoids = annotations->contains(avoids_annotation);
   }
+  // The status has what its node gives it now, after it has been resized.
+  for (const auto& [part, list] : {std::pair(&spec, "containers"), std::pair(&status, "containerStatuses")})
+    each_object(*part, list, [&](const json::object& each) {
+      if (printable_in(each, "name") != container_name) return;
+      const auto* resources = object_in(each, "resources");
+      const auto* limits = resources != nullptr ? object_in(*resources, "limits") : nullptr;
+      const auto memory =
+          limits != nullptr ? hypertune::detail::quantity_of(remote::detail::text_in(*limits, "memory")) : std::nullopt;
+      constexpr double most = 0x1p62;
+      if (memory && *memory < most) state.memory = static_cast<std::uint64_t>(*memory);
+    });
   const auto phase = printable_in(status, "phase");
   auto container = container_state(status, container_name);
   if (auto lacks = lacks_program(pod, container_name, container.message); !lacks.empty())
@@ -221,6 +233,10 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
     state.grace = std::clamp<std::int64_t>(number_at(metadata, "deletionGracePeriodSeconds"), 0, 1 << 30);
     if (state.phase != PodState::Phase::ended || state.sentence == "has ended") state.sentence = "is being deleted";
   }
+  each_object(status, "conditions", [&](const json::object& condition) {
+    if (printable_in(condition, "type") == "PodResizePending" && printable_in(condition, "status") == "True")
+      state.cannot_grow = true;
+  });
   // Such a pod may end as Succeeded; only this condition shows the disruption.
   each_object(status, "conditions", [&](const json::object& condition) {
     if (printable_in(condition, "type") != "DisruptionTarget" || printable_in(condition, "status") != "True") return;

@@ -28,6 +28,8 @@ struct PodState {
   bool deleted = false;          ///< its deletion was requested: another request would change nothing
   bool disrupted = false;        ///< Kubernetes or a user has taken it away; it has not ended by itself
   bool ended_by_itself = false;  ///< it ended before it was taken away (set by PodTable)
+  std::uint64_t memory = 0;      ///< its container's limit, in bytes; 0: none
+  bool cannot_grow = false;      ///< a resize has been asked for that its node has no room for now, or never
   std::int64_t grace = 0;        ///< if it is being deleted: its grace period in seconds
   std::string reason = {};       ///< one word, as a category: "Unschedulable", "ImagePullBackOff", "OOMKilled"
   std::string message = {};      ///< its container's termination message

@@ -35,7 +35,8 @@ class PodTable {
         !state.disrupted && (pod.state.ended_by_itself || (state.phase == PodState::Phase::ended && !state.leaving));
     const bool news = pod.state.name.empty() || pod.state.phase != state.phase || pod.state.leaving != state.leaving ||
                       pod.state.sentence != state.sentence || pod.state.node != state.node ||
-                      pod.state.driver != state.driver || pod.state.deleted != state.deleted;
+                      pod.state.driver != state.driver || pod.state.deleted != state.deleted ||
+                      pod.state.memory != state.memory || pod.state.cannot_grow != state.cannot_grow;
     if (state.prospect != PodState::Prospect::unlikely)
       pod.unlikely_since.reset();
     else if (!pod.unlikely_since)
@@ -143,6 +144,15 @@ class PodTable {
       if (kept == nullptr || kept->name != name) names.push_back(name);
     }
     return names;
+  }
+  /// Running pods with less memory than that, of those that have a limit.
+  std::vector<PodState> with_less_memory(std::uint64_t memory) const {
+    std::vector<PodState> pods;
+    for (const auto& [name, pod] : pods_)
+      if (is_usable(pod.state) && pod.state.phase == PodState::Phase::running && pod.state.memory > 0 &&
+          (pod.state.memory < memory || pod.state.cannot_grow))
+        pods.push_back(pod.state);
+    return pods;
   }
   /// Usable pods that were given the address of another driver.
   std::vector<std::string> with_other_driver(const std::string& driver) const {

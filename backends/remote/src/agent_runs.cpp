@@ -96,6 +96,8 @@ void Agent::heard(CheckpointLost& e) {
 }
 
 void Agent::heard(Failed& e) {
+  if (const auto kills = count_memory_kills(); kills > std::exchange(memory_kills_, kills))
+    e.cause.text.insert(0, memory_was_used_up);
   const auto run = find(e);
   if (run && run->damaged.empty() && run->pinned && !may_be_there(*store_, *run->pinned))
     run->damaged = "it vanished before it was read";

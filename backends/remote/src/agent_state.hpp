@@ -9,6 +9,7 @@
 #include "host_usage.hpp"
 #include "job_threads.hpp"
 #include "log_tail.hpp"
+#include "memory_kills.hpp"
 #include "pace.hpp"
 #include "shared_folder.hpp"
 
@@ -249,7 +250,8 @@ class Agent {
   std::optional<CheckpointExchange> exchange_;
   std::stop_source stop_fetches_;
   JobThreads fetches_;
-  HostUsage usage_;       // used only on the helper's thread
+  std::optional<std::uint64_t> memory_kills_ = count_memory_kills();  // that have been told
+  HostUsage usage_;                                                   // used only on the helper's thread
   bool unasked_ = false;  // likewise: a failure to ask for a notice was told
   std::atomic<bool> stopping_{false};
   std::optional<asio::thread_pool> disk_, helper_;

@@ -1,12 +1,15 @@
 // RemoteExecutor: sending commands to hosts and receiving their events.
 #include "executor_state.hpp"
+#include "memory_kills.hpp"
 
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 
+#include <chrono>
 #include <fstream>
+#include <memory>
 #include <random>
 
 namespace hypertune::inline v0::remote {
@@ -262,7 +265,26 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
     const bool own = std::exchange(m.cause.source, FailureSource::preemption) == FailureSource::user;
     m.cause.text = own ? hypertune::detail::format("{} ({})", goes_away(*link), m.cause.text) : goes_away(*link);
   }
+  if (options_.memory_used_up && m.cause.text.starts_with(detail::memory_was_used_up))
+    if (const auto more = options_.memory_used_up(link->spec.name); !more.empty()) {
+      m.cause.source = FailureSource::preemption;
+      m.cause.text = hypertune::detail::format("{} ({})", more, m.cause.text);
+      return end_with_more_memory(link, m, detail::steady_now() + most_for_memory);
+    }
   end(link, m);
+}
+// A trial that began anew at once would be killed again.
+void RemoteExecutor::State::end_with_more_memory(const LinkPointer& link, const Failed& failed, Seconds until) {
+  if (link->route(failed) == nullptr) return;  // the host is lost
+  if (!options_.gets_memory || !options_.gets_memory(link->spec.name) || detail::steady_now() > until) {
+    Failed m = failed;
+    return end(link, m);
+  }
+  constexpr std::chrono::milliseconds again{100};
+  const auto timer = std::make_shared<boost::asio::steady_timer>(io_, again);
+  timer->async_wait([this, link, failed, until, timer](const boost::system::error_code& error) {
+    if (!error) end_with_more_memory(link, failed, until);
+  });
 }
 void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&, SaveFailed& m) {
   if (!link->has(m.trial)) return;

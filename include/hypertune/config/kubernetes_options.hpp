@@ -47,6 +47,7 @@ struct KubernetesOptions {
   std::string context = {};
   std::optional<double> cpus = {};  ///< left out: what `pod` asks for, or else 1; see room_of()
   std::uint64_t memory = 0;
+  std::uint64_t most_memory = 0;  ///< 0: `memory` stays
   int gpus = 0;
   std::string gpu_resource = "nvidia.com/gpu";
   std::string gpu_class = {};
@@ -85,6 +86,8 @@ struct KubernetesOptions {
            "or 1");
     option("memory", self.memory, at_least(0).in(Unit::bytes),
            "`requests.memory` and `limits.memory` of a worker; 0: what `pod` asks for, if anything");
+    option("most_memory", self.most_memory, at_least(0).in(Unit::bytes),
+           "up to how much a worker gets, twice as much each time that one has run out of memory; 0: `memory` stays");
     option("gpus", self.gpus, between(0, 1024), "the GPUs of a worker");
     option("gpu_resource", self.gpu_resource, "what the cluster calls them");
     option("gpu_class", self.gpu_class,
@@ -137,6 +140,8 @@ struct KubernetesOptions {
     for (const auto& secret : image_pull_secrets)
       if (secret.empty() || !is_label(secret, true))
         refuse("image_pull_secrets", detail::format("has '{}', which is no name of a secret", secret));
+    if (most_memory > 0 && (memory == 0 || most_memory < memory))
+      refuse("most_memory", "is below memory, which a worker begins with (memory has to be given, too)");
     if (!gpu_class.empty() && gpus == 0)
       refuse("gpu_class",
              detail::format("is '{}', and gpus is 0: say how many of its devices a worker gets", gpu_class));

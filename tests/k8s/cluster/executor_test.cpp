@@ -84,6 +84,37 @@ TEST_CASE("an image without a shell ends the experiment with the key that mends 
   CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
 }
 
+TEST_CASE("a worker that runs out of memory gets more, in its pod, and the trial has not failed") {
+  const auto kubernetes = test_kubernetes("memory");
+  if (!kubernetes) return;
+  const TemporaryDirectory folder;
+  // dd touches a buffer of 150 MiB.
+  std::ofstream(folder.path() / "eat.sh") << "dd if=/dev/zero of=/dev/null bs=150M count=1 && echo '{\"loss\": 1}'\n";
+  auto setup = workers_of(*kubernetes, 1);
+  setup.options.memory = std::uint64_t{100} << 20U;
+  setup.options.most_memory = std::uint64_t{400} << 20U;
+  setup.options.file_mounts = {{.remote = "eat.sh", .local = folder.path() / "eat.sh"}};
+  setup.remote.program = "command eat.sh x";
+  auto options = small(folder.path() / "run", KubernetesExecutor(setup), 1, 1);
+  options.metric = "loss";
+  options.mode = Mode::minimize;
+  options.stop = {};
+  const auto results = tune(Learner::search_space(), program_named(setup.remote.program), options);
+  INFO(story(results));
+  REQUIRE(results.size() == 1);
+  for (const auto& trial : results.trials()) CHECK(trial.state == TrialState::completed);
+  CHECK(results.failures(FailureSource::user) == 0);
+  CHECK(results.failures(FailureSource::infrastructure) == 0);
+  CHECK(results.failures(FailureSource::preemption) == 1);
+  std::string why;
+  read_journal(results.directory(), [&](const Record& record) {
+    if (const auto* e = std::get_if<record::AttemptFailed>(&record.what)) why += e->cause.text;
+  });
+  CHECK_THAT(why, ContainsSubstring("its worker gets 200 MiB in place of 100 MiB (its memory was used up"));
+  CHECK(kubernetes->execs().size() == 1);  // there was one pod
+  CHECK(eventually([&] { return kubernetes->is_empty(); }, 60));
+}
+
 TEST_CASE("a pod that is deleted is a notice: its trials save, and go on in another one without a step lost") {
   const auto kubernetes = test_kubernetes("deleted");
   if (!kubernetes) return;

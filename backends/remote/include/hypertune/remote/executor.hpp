@@ -9,6 +9,7 @@
 #include <hypertune/remote/host_state_machine.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,6 +43,12 @@ struct RemoteOptions {
   /// good (HostPool::take_retired()) before the end of the attempt is reported. A paused trial does not stay in memory
   /// on the host: it is saved and continues elsewhere.
   bool reuse = true;
+  /// Called when the kernel has killed a process of a trial because its host's memory (that of the control group of its
+  /// agent) was used up. Returns what is done for the host to have more, for messages: then the attempt counts as
+  /// preempted, and ends when `gets_memory` is false for the host, or after a minute. Empty: nothing is done. Both must
+  /// not block, and are called on a thread of the executor.
+  std::function<std::string(const std::string& host)> memory_used_up = {};
+  std::function<bool(const std::string& host)> gets_memory = {};
 
   /// Error of kind `usage` for invalid values.
   void validate() const {
