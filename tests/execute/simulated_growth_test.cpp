@@ -201,27 +201,6 @@ TEST_CASE("a loss while workers begin halts a simulated group where the lost one
   CHECK(lose(7) == "16 step 1; 22 step 2; 28 step 3; 28 generation 1; 31 step 4; 31 finished; ");
 }
 
-TEST_CASE("the loss of a simulated worker names those that were to join it and are not ready yet") {
-  std::vector<int> newcomers;
-  const auto lose = [&](int worker, Seconds time) {
-    Bench bench(2, {.outages = {{.worker = worker, .at = time}}}, 3);
-    bench.after[1] = [](Bench& b) { b.resize(2, {2, 3}); };
-    bench.when_lost = [&](Bench& b, const MemberLost& lost) {
-      newcomers = lost.newcomers;
-      std::vector<int> all = lost.ranks;
-      all.insert(all.end(), newcomers.begin(), newcomers.end());
-      b.go_on_without(all);
-    };
-    return bench.run();
-  };
-  CHECK(lose(1, 20) == "16 step 1; 20 lost 1 of 1; 30 generation 2; 42 step 2; 54 step 3; 54 finished; ");
-  CHECK(newcomers == std::vector{2, 3});
-  CHECK(lose(3, 20) == "16 step 1; 20 lost 3 of 1; 22 step 2; 28 step 3; 28 generation 2; 28 finished; ");
-  CHECK(newcomers == std::vector{3});
-  CHECK(lose(1, 27) == "16 step 1; 22 step 2; 27 lost 1 of 1; 37 generation 2; 41 step 3; 41 finished; ");
-  CHECK(newcomers.empty());
-}
-
 TEST_CASE("the loss of all workers that were to join a simulated group costs it no time") {
   Bench bench(2, {.outages = {{.worker = 2, .at = 20}, {.worker = 3, .at = 20.5}}}, 4);
   bench.after[1] = [](Bench& b) { b.resize(2, {2, 3}); };

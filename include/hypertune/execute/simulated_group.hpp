@@ -98,10 +98,9 @@ class SimulatedGroup {
     bool halts = false;           ///< no worker trains any more
     bool for_good = false;        ///< no worker is left that has the trained state
     std::vector<int> ranks = {};  ///< lost ranks of the newest generation, which will not be formed; empty: it will be
-    std::vector<int> newcomers = {};  ///< MemberLost::newcomers
   };
   /// These members are lost; some may have been gone before.
-  Loss lose(const std::vector<int>& members, Seconds now) {
+  Loss lose(const std::vector<int>& members) {
     Loss loss;
     if (before_) {
       const auto lost = std::count_if(before_->members.begin(), before_->members.end(), [&](int trainer) {
@@ -112,11 +111,6 @@ class SimulatedGroup {
     }
     for (const auto& action : machine_.resume(group::Gone{members}))
       if (const auto* broken = std::get_if<group::Broken>(&action)) loss.ranks = broken->ranks;
-    for (int rank = 0; rank < machine_.size() && before_; ++rank) {
-      const bool lost = std::find(loss.ranks.begin(), loss.ranks.end(), rank) != loss.ranks.end();
-      const bool ready = ready_.at(static_cast<std::size_t>(rank)) <= now;
-      if (!trains(machine_.member(rank)) && (lost || (loss.halts && !ready))) loss.newcomers.push_back(rank);
-    }
     loss.halts = loss.halts || (!before_ && !loss.ranks.empty());
     if (!loss.halts) return loss;  // only workers that were to join are lost: the others go on
     loss.for_good = loss.for_good || machine_.present() == 0;

@@ -196,7 +196,7 @@ class SimulatedExecutor::State {
   void lose(TrialId trial, Attempt attempt, const std::vector<int>& members, Cause cause) {
     Run* run = find(trial, attempt);
     if (run == nullptr) return;
-    auto loss = group_of(*run).lose(members, now_);
+    auto loss = group_of(*run).lose(members);
     if (loss.halts) {
       run->fence = 0;  // an interrupted step is done again
       run->forming = 0;
@@ -204,15 +204,14 @@ class SimulatedExecutor::State {
     } else if (loss.ranks.empty()) {
       return;
     }
-    if (!loss.ranks.empty()) return tell_lost(*run, std::move(loss.ranks), std::move(cause), std::move(loss.newcomers));
+    if (!loss.ranks.empty()) return tell_lost(*run, std::move(loss.ranks), std::move(cause));
     run->at = now_;  // the lost ones were to leave: the newest generation is not affected
     wait_for_workers(*run);
   }
-  void tell_lost(const Run& run, std::vector<int> ranks, Cause cause, std::vector<int> newcomers = {}) {
+  void tell_lost(const Run& run, std::vector<int> ranks, Cause cause) {
     const auto& [trial, attempt] = std::pair(run.launch.trial, run.launch.attempt);
     if (run.group->present() == 0) return fail_run(trial, attempt, std::move(cause));
-    start_.sink(MemberLost{trial, attempt, run.group->generation(), std::move(ranks), std::move(cause), false, true,
-                           std::move(newcomers)});
+    start_.sink(MemberLost{trial, attempt, run.group->generation(), std::move(ranks), std::move(cause)});
   }
   static Cause lost_worker() { return {.source = FailureSource::infrastructure, .text = "its worker was lost"}; }
   template <class C>
