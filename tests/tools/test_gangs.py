@@ -159,9 +159,9 @@ class Gangs(GangCase):
         self.run_gang(END="if rank == 1: time.sleep(0.3); sys.exit('late and wrong')", code=1)
         self.assertEqual(self.trial()["cause"], "rank 1: the command exited with code 1: late and wrong (rank 2 had ended before)")
         shutil.rmtree(self.folder / "runs")
-        self.run_gang("--set", "trial.grace=0.5s", END="if rank == 1: time.sleep(60)")
+        self.run_gang("--set", "trial.grace=0.5s", END="if rank == 1: time.sleep(600)")
         self.assertEqual(self.trial()["state"], "completed")
-        self.assertLess(time.monotonic() - begin, 40)
+        self.assertLess(time.monotonic() - begin, 300)
 
     def test_as_many_workers_as_there_is_room_for(self):
         self.run_gang("--set", "workers={min: 2, max: 4}", "--set", "executor.cpus=3")
