@@ -21,26 +21,35 @@ hypertune_find_optional(Eigen3 TARGETS Eigen3::Eigen)
 
 set(hypertune_root ${CMAKE_CURRENT_LIST_DIR}/..)
 
-# Core: spaces, searchers, schedulers, the Tuner, the Journal, the in-process executors.
-add_library(hypertune INTERFACE)
-add_library(hypertune::hypertune ALIAS hypertune)
-target_include_directories(hypertune INTERFACE
+# Core: spaces, searchers, schedulers, the Tuner, the Journal, the in-process executors. A program that links the headers
+# alone has the definitions in one file of its own: <hypertune/src.hpp>.
+add_library(hypertune_headers INTERFACE)
+add_library(hypertune::headers ALIAS hypertune_headers)
+set_target_properties(hypertune_headers PROPERTIES EXPORT_NAME headers)
+target_include_directories(hypertune_headers INTERFACE
   $<BUILD_INTERFACE:${hypertune_root}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_compile_features(hypertune INTERFACE cxx_std_20)
-target_link_libraries(hypertune INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 hypertune::xxhash Threads::Threads)
+target_compile_features(hypertune_headers INTERFACE cxx_std_20)
+target_link_libraries(hypertune_headers INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 hypertune::xxhash Threads::Threads)
 
-# The non-template parts of the core, compiled once. Linking this too more than halves the compile time of a file that
-# tunes. Built only if something links it.
+# The definitions, compiled once. Built only if something links it.
 file(GLOB hypertune_sources CONFIGURE_DEPENDS ${hypertune_root}/src/*.cpp)
-add_library(hypertune_compiled STATIC EXCLUDE_FROM_ALL ${hypertune_sources})
-add_library(hypertune::compiled ALIAS hypertune_compiled)
-set_target_properties(hypertune_compiled PROPERTIES EXPORT_NAME compiled POSITION_INDEPENDENT_CODE ON)
-target_compile_definitions(hypertune_compiled PUBLIC HYPERTUNE_COMPILED)
-target_include_directories(hypertune_compiled PRIVATE ${hypertune_root}/backends/local/include)
-target_link_libraries(hypertune_compiled PUBLIC hypertune)
+add_library(hypertune STATIC EXCLUDE_FROM_ALL ${hypertune_sources})
+add_library(hypertune::hypertune ALIAS hypertune)
+set_target_properties(hypertune PROPERTIES POSITION_INDEPENDENT_CODE ON)
+target_include_directories(hypertune PRIVATE ${hypertune_root}/backends/local/include)
+target_link_libraries(hypertune PUBLIC hypertune_headers)
 
-# Trials in processes of their own on this machine, and trials that are external commands. hypertune::compiled contains
-# their definitions; a target that links both compiles none of them.
+# hypertune_old_name(OLD NEW): hypertune::OLD is what hypertune::NEW is called today.
+function(hypertune_old_name old new)
+  add_library(hypertune_${old} INTERFACE)
+  add_library(hypertune::${old} ALIAS hypertune_${old})
+  set_target_properties(hypertune_${old} PROPERTIES EXPORT_NAME ${old} DEPRECATION "its name is hypertune::${new} now")
+  target_link_libraries(hypertune_${old} INTERFACE ${ARGN})
+endfunction()
+hypertune_old_name(compiled hypertune hypertune)
+
+# Trials in processes of their own on this machine, and trials that are external commands: headers, whose definitions
+# are in hypertune::hypertune.
 add_library(hypertune_local INTERFACE)
 add_library(hypertune::local ALIAS hypertune_local)
 set_target_properties(hypertune_local PROPERTIES EXPORT_NAME local)
@@ -61,7 +70,7 @@ add_library(hypertune_conformance INTERFACE)
 add_library(hypertune::conformance ALIAS hypertune_conformance)
 set_target_properties(hypertune_conformance PROPERTIES EXPORT_NAME conformance)
 target_include_directories(hypertune_conformance INTERFACE $<BUILD_INTERFACE:${conformance_headers}>)
-target_link_libraries(hypertune_conformance INTERFACE hypertune)
+target_link_libraries(hypertune_conformance INTERFACE hypertune_headers)
 
 # Boost.JSON's definitions, for the compiled libraries. A separate library with weak symbols: if a program gets
 # Boost.JSON in another way (its own boost/json/src.hpp, or the library), those symbols are used, in any order of
@@ -84,7 +93,7 @@ if(HYPERTUNE_FLATBUFFERS_INCLUDE)
   add_library(hypertune_arrow STATIC EXCLUDE_FROM_ALL ${hypertune_arrow_sources})
   add_library(hypertune::arrow ALIAS hypertune_arrow)
   set_target_properties(hypertune_arrow PROPERTIES EXPORT_NAME arrow POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(hypertune_arrow PUBLIC hypertune_compiled)
+  target_link_libraries(hypertune_arrow PUBLIC hypertune)
   target_include_directories(hypertune_arrow PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_FLATBUFFERS_INCLUDE}>)
 else()
   message(STATUS "hypertune: without FlatBuffers (libflatbuffers-dev) there is no hypertune::arrow")
@@ -101,24 +110,18 @@ function(hypertune_backend name)
   target_link_libraries(hypertune_${name} PUBLIC ${ARGN})
 endfunction()
 
-hypertune_backend(remote hypertune_compiled hypertune_local hypertune_boost_json)   # for any connection to agents
+hypertune_backend(remote hypertune_local hypertune_boost_json)   # for any connection to agents
 hypertune_backend(ssh hypertune_remote)     # by the user's own OpenSSH client
 hypertune_backend(slurm hypertune_remote)   # workers are Slurm jobs
 
 # sweep.yaml: the same spaces, algorithms and options, read from YAML.
 if(yaml-cpp_FOUND)
-  add_library(hypertune_yaml INTERFACE)
-  add_library(hypertune::yaml ALIAS hypertune_yaml)
-  set_target_properties(hypertune_yaml PROPERTIES EXPORT_NAME yaml)
-  target_link_libraries(hypertune_yaml INTERFACE hypertune_local yaml-cpp::yaml-cpp)
-
-  # The part that includes every algorithm, compiled once.
   file(GLOB hypertune_yaml_sources CONFIGURE_DEPENDS ${hypertune_root}/src/yaml/*.cpp)
-  add_library(hypertune_yaml_compiled STATIC EXCLUDE_FROM_ALL ${hypertune_yaml_sources})
-  add_library(hypertune::yaml_compiled ALIAS hypertune_yaml_compiled)
-  set_target_properties(hypertune_yaml_compiled PROPERTIES EXPORT_NAME yaml_compiled POSITION_INDEPENDENT_CODE ON)
-  target_compile_definitions(hypertune_yaml_compiled PUBLIC HYPERTUNE_YAML_COMPILED)
-  target_link_libraries(hypertune_yaml_compiled PUBLIC hypertune_yaml hypertune_compiled)
+  add_library(hypertune_yaml STATIC EXCLUDE_FROM_ALL ${hypertune_yaml_sources})
+  add_library(hypertune::yaml ALIAS hypertune_yaml)
+  set_target_properties(hypertune_yaml PROPERTIES EXPORT_NAME yaml POSITION_INDEPENDENT_CODE ON)
+  target_link_libraries(hypertune_yaml PUBLIC hypertune_local yaml-cpp::yaml-cpp)
+  hypertune_old_name(yaml_compiled yaml hypertune_yaml)
 endif()
 
 if(yaml-cpp_FOUND)
@@ -127,7 +130,7 @@ if(yaml-cpp_FOUND)
   add_library(hypertune_machines STATIC EXCLUDE_FROM_ALL ${hypertune_machines_sources})
   add_library(hypertune::machines ALIAS hypertune_machines)
   set_target_properties(hypertune_machines PROPERTIES EXPORT_NAME machines POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(hypertune_machines PUBLIC hypertune_yaml_compiled hypertune_remote)
+  target_link_libraries(hypertune_machines PUBLIC hypertune_yaml hypertune_remote)
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that users do not include Beast, OpenSSL and zstd.
@@ -152,7 +155,7 @@ file(GLOB hypertune_mlflow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/mlflo
 add_library(hypertune_mlflow STATIC EXCLUDE_FROM_ALL ${hypertune_mlflow_sources})
 add_library(hypertune::mlflow ALIAS hypertune_mlflow)
 set_target_properties(hypertune_mlflow PROPERTIES EXPORT_NAME mlflow POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(hypertune_mlflow PUBLIC hypertune_compiled hypertune_boost_json)
+target_link_libraries(hypertune_mlflow PUBLIC hypertune hypertune_boost_json)
 if(TARGET hypertune_transfer)   # OpenSSL was found
   target_link_libraries(hypertune_mlflow PRIVATE OpenSSL::SSL OpenSSL::Crypto)
   target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_MLFLOW_TLS)
@@ -163,13 +166,13 @@ file(GLOB hypertune_import_sources CONFIGURE_DEPENDS ${hypertune_root}/src/impor
 add_library(hypertune_import STATIC EXCLUDE_FROM_ALL ${hypertune_import_sources})
 add_library(hypertune::import ALIAS hypertune_import)
 set_target_properties(hypertune_import PROPERTIES EXPORT_NAME import POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(hypertune_import PUBLIC hypertune_compiled hypertune_boost_json)
+target_link_libraries(hypertune_import PUBLIC hypertune hypertune_boost_json)
 
 include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
 
 # Workers that are pods of Kubernetes. Compiled, so that users do not include OpenSSL and Beast.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens come from transfer
-  hypertune_backend(k8s hypertune_remote hypertune_yaml_compiled hypertune_transfer)
+  hypertune_backend(k8s hypertune_remote hypertune_yaml hypertune_transfer)
   target_include_directories(hypertune_k8s PRIVATE ${hypertune_root}/src)   # for the TLS connections of transfer
   target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto)
   # Forces the linker to keep the code for --hypertune-pod in every program that links the library.
@@ -226,11 +229,12 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   # g++ 12: false positives on Asio's awaitable_frame_base, and on std::string in optimised code; with -Og, which only
   # Debug builds use, on the contents of an std::optional.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict $<$<CONFIG:Debug>:-Wno-maybe-uninitialized>>)
-foreach(name compiled remote ssh slurm train mlflow import arrow yaml_compiled machines cluster k8s dashboard transfer)
+foreach(name remote ssh slurm train mlflow import arrow yaml machines cluster k8s dashboard transfer)
   if(TARGET hypertune_${name})
     target_link_libraries(hypertune_${name} PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   endif()
 endforeach()
+target_link_libraries(hypertune PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_transfer)
   # With it, checkpoints are copied by content-defined chunks; without it they are copied whole.
   target_link_libraries(hypertune_remote PRIVATE hypertune_transfer)
@@ -238,7 +242,8 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Large files are not put into one batch, so that several cores have something to do.
-foreach(target_and_count compiled=6 remote=9 k8s=16 slurm=5 train=6 yaml_compiled=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
+hypertune_merge_library(hypertune 6)
+foreach(target_and_count remote=9 k8s=16 slurm=5 train=6 yaml=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # if the target exists
 endforeach()

@@ -1,2 +1,2 @@
-// Part of hypertune::compiled: see detail/linkage.hpp.
+// Part of hypertune::hypertune: see detail/linkage.hpp.
 #include <hypertune/src/checkpoint.hpp>

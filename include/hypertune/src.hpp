@@ -1,12 +1,5 @@
-// The definitions of the library hypertune::compiled, for programs that are built without CMake: one .cpp file of the
-// program includes this, and all of them are compiled with -DHYPERTUNE_COMPILED.
-#ifndef HYPERTUNE_COMPILED
-#ifdef HYPERTUNE_INLINE
-#error "compile all files with -DHYPERTUNE_COMPILED, the one that includes <hypertune/src.hpp> as well"
-#endif
-#define HYPERTUNE_COMPILED
-#endif
-
+// The definitions of hypertune. A program that does not link the library hypertune::hypertune includes this in one of its
+// files: the one with main(), or one of its own, which then compiles only once.
 #pragma once
 
 #include <hypertune/src/checkpoint.hpp>

@@ -145,7 +145,3 @@ class LocalCheckpointStore {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/checkpoint/impl/local_store.hpp>
-#endif

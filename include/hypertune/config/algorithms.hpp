@@ -42,7 +42,3 @@ std::vector<AlgorithmInfo> known_searchers();
 std::vector<AlgorithmInfo> known_schedulers();
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_YAML_COMPILED
-#include <hypertune/config/impl/algorithms.hpp>
-#endif

@@ -27,7 +27,3 @@ const Keys& shared_keys();
 
 }  // namespace detail
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_YAML_COMPILED
-#include <hypertune/config/impl/executor_keys.hpp>
-#endif

@@ -39,7 +39,3 @@ std::vector<KnownResult> read_given(const std::filesystem::path& path, const Giv
 std::vector<KnownResult> read_given_text(std::string_view text, const std::string& name, const GivenFor& wanted);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_YAML_COMPILED
-#include <hypertune/config/impl/given_file.hpp>
-#endif

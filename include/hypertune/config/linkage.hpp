@@ -1,10 +1,6 @@
 // HYPERTUNE_YAML_INLINE: how the readers of YAML are linked.
 #pragma once
 
-// Like HYPERTUNE_INLINE of the core: header-only by default. A program that links hypertune::yaml_compiled (which sets
-// HYPERTUNE_YAML_COMPILED) uses the definitions of impl/ from that library instead.
-#ifdef HYPERTUNE_YAML_COMPILED
+// Like HYPERTUNE_INLINE of the core: the definitions are in hypertune::yaml, or in the file of the program that
+// includes <hypertune/config/src.hpp>.
 #define HYPERTUNE_YAML_INLINE
-#else
-#define HYPERTUNE_YAML_INLINE inline
-#endif

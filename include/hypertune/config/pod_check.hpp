@@ -14,7 +14,3 @@ void check_pod_slips(const Node& spec);
 void check_pod(const Node& pod);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_YAML_COMPILED
-#include <hypertune/config/impl/pod_check.hpp>
-#endif

@@ -36,7 +36,3 @@ Shape mode_shape();
 
 }  // namespace detail
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_YAML_COMPILED
-#include <hypertune/config/impl/sweep_keys.hpp>
-#endif

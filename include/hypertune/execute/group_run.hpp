@@ -160,9 +160,3 @@ class GroupRun {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/execute/impl/group_run.hpp>
-#include <hypertune/execute/impl/group_run_commands.hpp>
-#include <hypertune/execute/impl/group_run_events.hpp>
-#endif

@@ -41,7 +41,3 @@ class InlineExecutor {
 inline InlineExecutor run_inline() { return {}; }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/execute/impl/inline.hpp>
-#endif

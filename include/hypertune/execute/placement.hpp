@@ -230,8 +230,3 @@ class Placement {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/execute/impl/placement.hpp>
-#include <hypertune/execute/impl/placement_reasons.hpp>
-#endif

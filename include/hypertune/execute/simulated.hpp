@@ -51,7 +51,3 @@ class SimulatedExecutor {
 inline SimulatedExecutor simulated(SimulationOptions options = {}) { return SimulatedExecutor(std::move(options)); }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/execute/impl/simulated.hpp>
-#endif

@@ -62,7 +62,3 @@ inline ThreadExecutor threads(double cpus = 0) { return ThreadExecutor(ThreadOpt
 inline ThreadExecutor threads(ThreadOptions options) { return ThreadExecutor(std::move(options)); }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/execute/impl/threads.hpp>
-#endif

@@ -107,7 +107,3 @@ std::string comparison_table(const Comparison& comparison, std::size_t width = 0
 std::string comparison_json(const Comparison& comparison);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/record/impl/comparison.hpp>
-#endif

@@ -27,7 +27,3 @@ constexpr const char* content_type(Exposition format) {
 std::string prometheus_text(const Results& results, Exposition format = Exposition::prometheus);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/record/impl/prometheus.hpp>
-#endif

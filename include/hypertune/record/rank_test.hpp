@@ -69,7 +69,3 @@ std::optional<Interval> median_difference(std::span<const double> a, std::span<c
 void holm(std::span<double> p);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/record/impl/rank_test.hpp>
-#endif

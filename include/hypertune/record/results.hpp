@@ -230,7 +230,3 @@ class Results::Trials {
 inline auto Results::trials() const -> Trials { return Trials(this); }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/record/impl/results.hpp>
-#endif

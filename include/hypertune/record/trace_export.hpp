@@ -22,7 +22,3 @@ namespace hypertune::inline v0 {
 void export_trace(const std::filesystem::path& directory, const std::function<void(std::string_view)>& sink);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/record/impl/trace_export.hpp>
-#endif

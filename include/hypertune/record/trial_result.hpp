@@ -98,7 +98,3 @@ struct fmt::formatter<hypertune::TrialResult> : fmt::formatter<std::string_view>
     return hypertune::detail::put(hypertune::to_string(result), context);
   }
 };
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/record/impl/trial_result.hpp>
-#endif

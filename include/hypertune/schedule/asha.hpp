@@ -142,7 +142,3 @@ struct Asha {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/asha.hpp>
-#endif

@@ -37,7 +37,3 @@ class ByStep {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/by_step.hpp>
-#endif

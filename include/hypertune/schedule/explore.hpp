@@ -27,7 +27,3 @@ Point explored(const SearchSpace& space, const Point& from, const std::vector<st
                double factor, Rng& rng);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/explore.hpp>
-#endif

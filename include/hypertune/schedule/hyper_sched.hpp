@@ -70,7 +70,3 @@ struct HyperSched {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/hyper_sched.hpp>
-#endif

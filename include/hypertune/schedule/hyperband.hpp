@@ -140,7 +140,3 @@ struct HyperBand {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/hyperband.hpp>
-#endif

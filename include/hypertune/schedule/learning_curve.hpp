@@ -83,7 +83,3 @@ struct LearningCurve {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/learning_curve.hpp>
-#endif

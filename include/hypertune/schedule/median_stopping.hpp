@@ -49,7 +49,3 @@ struct MedianStopping {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/median_stopping.hpp>
-#endif

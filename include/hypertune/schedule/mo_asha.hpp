@@ -73,7 +73,3 @@ struct MoAsha {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/mo_asha.hpp>
-#endif

@@ -38,7 +38,3 @@ struct Patience {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/patience.hpp>
-#endif

@@ -88,7 +88,3 @@ struct Pb2 {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/pb2.hpp>
-#endif

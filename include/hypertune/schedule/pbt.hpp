@@ -99,7 +99,3 @@ struct Pbt {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/pbt.hpp>
-#endif

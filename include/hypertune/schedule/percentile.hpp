@@ -45,7 +45,3 @@ struct Percentile {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/percentile.hpp>
-#endif

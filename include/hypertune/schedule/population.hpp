@@ -136,7 +136,3 @@ class Population {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/population.hpp>
-#endif

@@ -106,7 +106,3 @@ struct Race {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/racing.hpp>
-#endif

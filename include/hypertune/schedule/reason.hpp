@@ -58,7 +58,3 @@ struct RungVerdict {
 }  // namespace detail
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/reason.hpp>
-#endif

@@ -80,7 +80,3 @@ std::vector<int> rung_steps(int grace, int max, int reduction);
 inline double ranked_loss(double loss) { return std::isnan(loss) ? worst_loss : loss; }
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/rung.hpp>
-#endif

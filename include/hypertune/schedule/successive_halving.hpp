@@ -69,7 +69,3 @@ struct SuccessiveHalving {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/successive_halving.hpp>
-#endif

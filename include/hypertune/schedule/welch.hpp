@@ -13,7 +13,3 @@ namespace hypertune::inline v0::detail {
 double welch_less(std::span<const double> a, std::span<const double> b);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/impl/welch.hpp>
-#endif

@@ -166,7 +166,3 @@ inline StartWith start_with(AnySearcher searcher, std::vector<Params> configurat
 }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/adaptors.hpp>
-#endif

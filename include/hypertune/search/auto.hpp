@@ -60,7 +60,3 @@ struct Auto {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/auto.hpp>
-#endif

@@ -51,7 +51,3 @@ struct CmaEs {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/cma_es.hpp>
-#endif

@@ -10,7 +10,3 @@ namespace hypertune::inline v0 {
 AnySearcher default_searcher();
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/default_searcher.hpp>
-#endif

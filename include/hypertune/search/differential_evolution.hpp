@@ -39,7 +39,3 @@ struct DifferentialEvolution {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/differential_evolution.hpp>
-#endif

@@ -131,7 +131,3 @@ struct GaussianProcess {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/gaussian_process.hpp>
-#endif

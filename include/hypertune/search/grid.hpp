@@ -94,7 +94,3 @@ struct Grid {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/grid.hpp>
-#endif

@@ -49,7 +49,3 @@ class GridCombinations {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/grid_combinations.hpp>
-#endif

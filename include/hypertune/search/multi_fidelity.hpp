@@ -66,7 +66,3 @@ SearchAndSchedule bohb(int max_steps = 81, int reduction_factor = 3);
 SearchAndSchedule dehb(int max_steps = 81, int reduction_factor = 3);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/multi_fidelity.hpp>
-#endif

@@ -79,7 +79,3 @@ struct Nsga3 {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/nsga.hpp>
-#endif

@@ -78,7 +78,3 @@ struct Replay {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/replay.hpp>
-#endif

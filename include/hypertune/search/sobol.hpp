@@ -43,7 +43,3 @@ struct Sobol {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/sobol.hpp>
-#endif

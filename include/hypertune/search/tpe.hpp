@@ -78,7 +78,3 @@ struct Tpe {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/tpe.hpp>
-#endif

@@ -50,7 +50,3 @@ inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path
 }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/warm_start.hpp>
-#endif

@@ -101,7 +101,3 @@ class TerminalDisplay {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/show/impl/terminal_display.hpp>
-#endif

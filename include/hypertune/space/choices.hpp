@@ -253,7 +253,3 @@ Derived<F> derived(F function) {
 }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/impl/choices.hpp>
-#endif

@@ -210,7 +210,3 @@ inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std
 }  // namespace hypertune::inline v0
 
 #include <hypertune/space/choices.hpp>  // choice, ordinal, discrete, boolean, grid, constant, derived
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/impl/domain.hpp>
-#endif

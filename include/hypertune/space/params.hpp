@@ -151,7 +151,3 @@ struct fmt::formatter<hypertune::Params> : fmt::formatter<std::string_view> {
     return hypertune::detail::put(hypertune::to_string(params), context);
   }
 };
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/impl/params.hpp>
-#endif

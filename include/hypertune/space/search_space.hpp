@@ -98,7 +98,3 @@ class SearchSpace {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/search_space.hpp>  // the definitions
-#endif

@@ -238,7 +238,3 @@ Space<Config> space(const Parts&... parts) {
 }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/impl/space.hpp>
-#endif

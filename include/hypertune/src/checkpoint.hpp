@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: checkpoint.
+// Definitions: checkpoint.
 #pragma once
 
 #include <hypertune/checkpoint/impl/local_store.hpp>

@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: execute.
+// Definitions: execute.
 #pragma once
 
 #include <hypertune/execute/impl/group_run.hpp>

@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: the default searcher, and the Gaussian process that it rests on.
+// Definitions: the default searcher, and the Gaussian process that it rests on.
 #pragma once
 
 #include <hypertune/search/impl/auto.hpp>

@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: record.
+// Definitions: record.
 #pragma once
 
 #include <hypertune/record/impl/comparison.hpp>

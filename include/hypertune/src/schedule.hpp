@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: schedule.
+// Definitions: schedule.
 #pragma once
 
 #include <hypertune/schedule/detail/impl/friedman.hpp>

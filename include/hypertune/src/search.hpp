@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: search.
+// Definitions: search.
 #pragma once
 
 #include <hypertune/search/detail/impl/sobol_sequence.hpp>

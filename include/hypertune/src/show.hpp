@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: show.
+// Definitions: show.
 #pragma once
 
 #include <hypertune/show/impl/terminal_display.hpp>

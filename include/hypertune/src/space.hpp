@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: space.
+// Definitions: space.
 #pragma once
 
 #include <hypertune/space/detail/impl/build.hpp>

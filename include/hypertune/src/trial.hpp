@@ -1,4 +1,4 @@
-// Definitions of hypertune::compiled: trial.
+// Definitions: trial.
 #pragma once
 
 #include <hypertune/trial/impl/attributes.hpp>

@@ -1,6 +1,7 @@
-// Definitions of hypertune::compiled: tune.
+// Definitions: tune.
 #pragma once
 
+#include <hypertune/detail/impl/definitions.hpp>
 #include <hypertune/tune/impl/control.hpp>
 #include <hypertune/tune/impl/controller.hpp>
 #include <hypertune/tune/impl/controller_events.hpp>

@@ -55,7 +55,3 @@ std::pair<Attributes, std::string> noted(const std::string& whose, Attributes ke
 }  // namespace detail
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/trial/impl/attributes.hpp>
-#endif

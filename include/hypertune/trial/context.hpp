@@ -138,7 +138,3 @@ class Context {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/trial/impl/context.hpp>
-#endif

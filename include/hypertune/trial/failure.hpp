@@ -27,7 +27,3 @@ class TrialFailure : public std::runtime_error {
 Cause cause_of_current_exception();
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/trial/impl/failure.hpp>
-#endif

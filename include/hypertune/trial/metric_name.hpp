@@ -27,7 +27,3 @@ inline std::string metric_of_key(std::string_view key) {
 }
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/trial/impl/metric_name.hpp>
-#endif

@@ -81,7 +81,3 @@ Report report(std::string name, double value, More&&... more) {
 }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/trial/impl/report.hpp>
-#endif

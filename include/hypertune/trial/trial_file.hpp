@@ -13,7 +13,3 @@ namespace hypertune::inline v0::detail {
 std::string refused_trial_file(std::string_view path);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/trial/impl/trial_file.hpp>
-#endif

@@ -93,7 +93,3 @@ std::pair<std::string, ControlRequest> decode_request(std::string_view body);
 }  // namespace detail
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/control.hpp>
-#endif

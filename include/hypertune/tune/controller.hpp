@@ -243,10 +243,3 @@ class Controller {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/controller.hpp>
-#include <hypertune/tune/impl/controller_events.hpp>
-#include <hypertune/tune/impl/controller_person.hpp>
-#include <hypertune/tune/impl/controller_slots.hpp>
-#endif

@@ -59,7 +59,3 @@ class CurveBeyond {
 }  // namespace detail
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/curve_beyond.hpp>
-#endif

@@ -216,9 +216,3 @@ class Dispatcher {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/dispatcher.hpp>
-#include <hypertune/tune/impl/dispatcher_hosts.hpp>
-#include <hypertune/tune/impl/dispatcher_workers.hpp>
-#endif

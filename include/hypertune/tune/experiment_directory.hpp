@@ -24,7 +24,3 @@ void say_which_is_resumed(const Options& options, const std::filesystem::path& d
 }  // namespace detail
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/experiment_directory.hpp>
-#endif

@@ -288,7 +288,3 @@ class ExperimentState {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/experiment_state.hpp>
-#endif

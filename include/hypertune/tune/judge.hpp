@@ -195,7 +195,3 @@ class Judge {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/judge.hpp>
-#endif

@@ -88,7 +88,3 @@ class RecordedCurves {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/recorded_curves.hpp>
-#endif

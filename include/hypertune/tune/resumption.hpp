@@ -12,7 +12,3 @@ namespace hypertune::inline v0 {
 Options with_recorded(Options options, const SearchSpace& space);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/resumption.hpp>
-#endif

@@ -258,7 +258,3 @@ inline StopCondition per_trial(const StopCondition& condition) {
 }  // namespace hypertune::inline v0
 
 #include <hypertune/tune/stop_judge.hpp>  // TrialStop and ExperimentStop, which check the conditions
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/stop.hpp>
-#endif

@@ -158,7 +158,3 @@ class ExperimentStop {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/stop_judge.hpp>
-#endif

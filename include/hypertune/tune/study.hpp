@@ -1,6 +1,7 @@
 // Study: the ask/tell interface, for programs that run the loop themselves.
 #pragma once
 
+#include <hypertune/detail/definitions.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/results.hpp>
@@ -142,7 +143,3 @@ class Study {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/study.hpp>
-#endif

@@ -134,7 +134,3 @@ class Suggestions {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/suggestions.hpp>
-#endif

@@ -116,7 +116,3 @@ Results resume(const std::filesystem::path& directory, const Space<Config>& spac
 }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/tune.hpp>
-#endif

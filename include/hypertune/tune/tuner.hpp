@@ -1,6 +1,7 @@
 // The Tuner: runs an experiment to its end on an executor.
 #pragma once
 
+#include <hypertune/detail/definitions.hpp>
 #include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -67,7 +68,3 @@ class Tuner {
 };
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/tuner.hpp>
-#endif

@@ -60,7 +60,3 @@ struct WhatIfResult {
 WhatIfResult what_if(const RecordedCurves& curves, const WhatIf& change);
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/tune/impl/what_if.hpp>
-#endif

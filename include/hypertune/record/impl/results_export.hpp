@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/trial/metric_name.hpp>

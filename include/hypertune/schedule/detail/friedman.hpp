@@ -18,7 +18,3 @@ namespace hypertune::inline v0::detail {
 double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/detail/impl/friedman.hpp>
-#endif

@@ -27,7 +27,3 @@ double paired_t_test(std::span<const double> differences);
 double signed_rank_test(std::span<const double> differences);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/detail/impl/paired_tests.hpp>
-#endif

@@ -50,7 +50,3 @@ class TimeVaryingBandit {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/schedule/detail/impl/time_varying_bandit.hpp>
-#endif

@@ -116,7 +116,3 @@ class ParzenEstimator {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/parzen.hpp>
-#endif

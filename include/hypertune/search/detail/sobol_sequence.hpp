@@ -39,7 +39,3 @@ class SobolSequence {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/detail/impl/sobol_sequence.hpp>
-#endif

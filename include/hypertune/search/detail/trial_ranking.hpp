@@ -70,7 +70,3 @@ class TrialRanking {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/search/impl/trial_ranking.hpp>
-#endif

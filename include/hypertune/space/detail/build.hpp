@@ -66,7 +66,3 @@ void add_constraints(SpaceModel& model, std::vector<Constraint> constraints);
 std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/build.hpp>
-#endif

@@ -50,7 +50,3 @@ class DomainPrior {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/domain_prior.hpp>
-#endif

@@ -36,7 +36,3 @@ std::string prior_text(const Dimension& dimension);
 std::string describe(const Dimension& dimension, const SpaceModel& model);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/grammar.hpp>
-#endif

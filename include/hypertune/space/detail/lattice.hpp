@@ -41,7 +41,3 @@ class Lattice {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/lattice.hpp>
-#endif

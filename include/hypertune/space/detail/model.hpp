@@ -136,7 +136,3 @@ bool same_value(const Value& a, const Value& b);
 double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/model.hpp>
-#endif

@@ -15,7 +15,3 @@ inline double normal_cdf(double z) { return 0.5 * std::erfc(-z * 0.7071067811865
 double normal_quantile(double p);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/normal.hpp>
-#endif

@@ -15,7 +15,3 @@ namespace hypertune::inline v0::detail {
 std::vector<std::string> space_changes(std::string_view before, std::string_view now, std::size_t most = 8);
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/space_changes.hpp>
-#endif

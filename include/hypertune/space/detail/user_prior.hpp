@@ -45,7 +45,3 @@ class UserPrior {
 };
 
 }  // namespace hypertune::inline v0::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/space/detail/impl/user_prior.hpp>
-#endif

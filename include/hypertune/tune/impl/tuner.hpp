@@ -523,10 +523,12 @@ HYPERTUNE_INLINE Results Tuner::State::run_in(const detail::FreshFolder& folder)
     throw;
   }
   struct Shutdown {
-    AnyExecutor& executor;
-    ~Shutdown() { executor.shutdown(); }
-  };
-  std::optional<Shutdown> shutdown(std::in_place, executor);
+    AnyExecutor* executor;
+    ~Shutdown() { now(); }
+    void now() {
+      if (auto* one = std::exchange(executor, nullptr)) one->shutdown();
+    }
+  } shutdown{&executor};
   const auto page = open_experiment(facts, folder);
   std::optional<SignalWatch> signals;
   if (options_.handle_signals && !executor.simulated())
@@ -564,7 +566,7 @@ HYPERTUNE_INLINE Results Tuner::State::run_in(const detail::FreshFolder& folder)
   // record the end first.
   const bool end_first = left_behind_ && !error_;
   if (end_first) end();
-  shutdown.reset();  // no event comes after this
+  shutdown.now();  // no event comes after this
   if (!error_ && !end_first) end();
   stop_searcher_thread();
   if (error_) fail_run(folder);

@@ -78,7 +78,3 @@ class CgroupTree {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/cgroup.hpp>
-#endif

@@ -86,7 +86,3 @@ class ChildProcess {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/child_process.hpp>
-#endif

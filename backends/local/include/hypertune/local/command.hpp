@@ -46,7 +46,3 @@ class CommandProgram final : public Program {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/command.hpp>
-#endif

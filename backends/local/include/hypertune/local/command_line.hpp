@@ -55,7 +55,3 @@ class CommandLine {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/command_line.hpp>
-#endif

@@ -301,8 +301,3 @@ class CommandRun final : public TrialRun {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/command_output.hpp>
-#include <hypertune/local/impl/command_run.hpp>
-#endif

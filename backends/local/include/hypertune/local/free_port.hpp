@@ -14,7 +14,3 @@ namespace hypertune::inline v0::local {
 std::uint16_t free_port(const std::string& address);
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/free_port.hpp>
-#endif

@@ -71,7 +71,3 @@ class GpuGate {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/gpu_gate.hpp>
-#endif

@@ -63,7 +63,3 @@ class GpuMeter {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/gpu_memory.hpp>
-#endif

@@ -43,7 +43,3 @@ class GpuWatch {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/gpu_watch.hpp>
-#endif

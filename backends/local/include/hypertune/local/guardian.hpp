@@ -62,7 +62,3 @@ class Guardian {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/guardian.hpp>
-#endif

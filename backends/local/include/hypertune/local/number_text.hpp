@@ -55,7 +55,3 @@ std::optional<double> plain_number(std::string_view token);
 }  // namespace detail
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/number_text.hpp>
-#endif

@@ -99,7 +99,3 @@ class OutputLines {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/output_lines.hpp>
-#endif

@@ -96,7 +96,3 @@ class PlaceholderText {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/placeholder_text.hpp>
-#endif

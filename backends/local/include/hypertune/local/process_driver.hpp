@@ -167,8 +167,3 @@ class ProcessDriver {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/process_driver.hpp>
-#include <hypertune/local/impl/process_workers.hpp>
-#endif

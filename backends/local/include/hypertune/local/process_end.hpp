@@ -27,7 +27,3 @@ bool mentions_lost_connection(std::string text);
 std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit = 0);
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/process_end.hpp>
-#endif

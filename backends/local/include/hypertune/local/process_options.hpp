@@ -32,7 +32,3 @@ struct ProcessOptions {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/process_options.hpp>
-#endif

@@ -59,7 +59,3 @@ using local::ProcessOptions;
 inline ProcessExecutor processes(ProcessOptions options = {}) { return ProcessExecutor(std::move(options)); }
 
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/processes.hpp>
-#endif

@@ -42,7 +42,3 @@ class RepetitionFile {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/repetitions.hpp>
-#endif

@@ -70,7 +70,3 @@ class ReportJoin {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/report_join.hpp>
-#endif

@@ -31,7 +31,3 @@ std::string shortened(std::string_view line, std::size_t most = 120);
 std::optional<ReportLine> parse_report_line(std::string_view text, std::string* why = nullptr);
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/report_line.hpp>
-#endif

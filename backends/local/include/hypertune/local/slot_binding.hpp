@@ -55,7 +55,3 @@ class SlotBinding {
 };
 
 }  // namespace hypertune::inline v0::local
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/slot_binding.hpp>
-#endif

@@ -1,4 +1,4 @@
-// The definitions of backends/local, which are part of hypertune::compiled.
+// The definitions of backends/local, which are part of hypertune::hypertune.
 #pragma once
 
 #include <hypertune/local/impl/cgroup.hpp>

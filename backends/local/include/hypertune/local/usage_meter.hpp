@@ -44,7 +44,3 @@ class UsageMeter {
 };
 
 }  // namespace hypertune::inline v0::local::detail
-
-#ifndef HYPERTUNE_COMPILED
-#include <hypertune/local/impl/usage_meter.hpp>
-#endif

@@ -1,0 +1,8 @@
+// The definitions of <hypertune/config/…>, for programs that are built without CMake: one .cpp file includes this.
+#pragma once
+
+#include <hypertune/config/impl/algorithms.hpp>
+#include <hypertune/config/impl/executor_keys.hpp>
+#include <hypertune/config/impl/given_file.hpp>
+#include <hypertune/config/impl/pod_check.hpp>
+#include <hypertune/config/impl/sweep_keys.hpp>
