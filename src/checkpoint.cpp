@@ -1,2 +1,2 @@
-// Part of hypertune::hypertune: see detail/linkage.hpp.
+// Part of hypertune::hypertune: see <hypertune/src.hpp>.
 #include <hypertune/src/checkpoint.hpp>

@@ -1,2 +1,2 @@
-// Part of hypertune::yaml: see config/linkage.hpp.
+// Part of hypertune::yaml: see <hypertune/config/src.hpp>.
 #include <hypertune/config/impl/algorithms.hpp>

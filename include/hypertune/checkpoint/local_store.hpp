@@ -4,7 +4,6 @@
 #include <hypertune/checkpoint/folder_seal.hpp>
 #include <hypertune/checkpoint/manifest.hpp>
 #include <hypertune/checkpoint/posix_files.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>

@@ -1,7 +1,6 @@
 // The `search:` and `schedule:` keys of a sweep: algorithms by name.
 #pragma once
 
-#include <hypertune/config/linkage.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/schedule/scheduler.hpp>

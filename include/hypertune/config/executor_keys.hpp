@@ -1,7 +1,6 @@
 // The keys of `executor:`, as tables for its readers, docs/sweep.md and `hypertune schema`.
 #pragma once
 
-#include <hypertune/config/linkage.hpp>
 #include <hypertune/config/shape.hpp>
 
 namespace hypertune::inline v0 {

@@ -1,7 +1,6 @@
 // Files that `start_with` and `known` of a sweep name.
 #pragma once
 
-#include <hypertune/config/linkage.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/policies.hpp>

@@ -1,7 +1,6 @@
 // Finds misspelt keys in a pod that is written in Kubernetes' own notation.
 #pragma once
 
-#include <hypertune/config/linkage.hpp>
 #include <hypertune/config/yaml.hpp>
 
 namespace hypertune::inline v0::detail {

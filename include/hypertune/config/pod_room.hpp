@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/config/kubernetes_options.hpp>
-#include <hypertune/config/linkage.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/trial/resources.hpp>
 
@@ -26,7 +25,3 @@ std::optional<double> quantity_of(std::string_view text);
 
 }  // namespace detail
 }  // namespace hypertune::inline v0
-
-#ifndef HYPERTUNE_YAML_COMPILED
-#include <hypertune/config/impl/pod_room.hpp>
-#endif

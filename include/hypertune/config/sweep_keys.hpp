@@ -1,7 +1,6 @@
 // The keys of a sweep's file, as tables for its reader, docs/sweep.md, docs/stopping.md and `hypertune schema`.
 #pragma once
 
-#include <hypertune/config/linkage.hpp>
 #include <hypertune/config/shape.hpp>
 
 namespace hypertune::inline v0 {

@@ -1,7 +1,6 @@
 // GroupRun: one attempt of several workers, composed of one run per worker. No I/O.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/group_machine.hpp>
 

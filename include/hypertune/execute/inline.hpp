@@ -1,7 +1,6 @@
 // InlineExecutor: runs one trial at a time in the caller's thread, for debugging.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/executor.hpp>
 

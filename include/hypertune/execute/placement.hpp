@@ -1,7 +1,6 @@
 // Placement: assigns hosts, cores and devices to trials.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/execute/allocation.hpp>
 #include <hypertune/execute/group_network.hpp>

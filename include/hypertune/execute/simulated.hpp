@@ -1,7 +1,6 @@
 // SimulatedExecutor: simulates thousands of workers in virtual time. Deterministic to the bit.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/simulation_options.hpp>
 

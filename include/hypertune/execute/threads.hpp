@@ -1,7 +1,6 @@
 // ThreadExecutor: runs trials on threads of this process. The lowest overhead, but a crash ends everything.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/executor.hpp>
 

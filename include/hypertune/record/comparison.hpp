@@ -2,7 +2,6 @@
 // between the results is more than chance.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/rank_test.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/results.hpp>

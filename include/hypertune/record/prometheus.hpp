@@ -1,7 +1,6 @@
 // The state of an experiment in the text formats that Prometheus reads.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/results.hpp>
 
 #include <cstdint>

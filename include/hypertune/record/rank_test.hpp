@@ -1,8 +1,6 @@
 // Whether two samples differ by more than chance, without assumptions about their distributions.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/host_use.hpp>
 #include <hypertune/record/planned_trials.hpp>
 #include <hypertune/record/record.hpp>

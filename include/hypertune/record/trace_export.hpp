@@ -1,8 +1,6 @@
 // Exports an experiment as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <filesystem>
 #include <functional>
 #include <string_view>

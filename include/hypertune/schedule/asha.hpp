@@ -1,7 +1,6 @@
 // ASHA: asynchronous successive halving, in its stopping and its promotion form.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

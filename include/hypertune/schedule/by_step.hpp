@@ -1,7 +1,6 @@
 // One number per trial at each step, of all trials seen so far, for schedulers that compare step by step.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 
 #include <cstddef>

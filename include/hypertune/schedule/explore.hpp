@@ -1,7 +1,6 @@
 // Explore: a configuration near another one, as population based training needs it.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
 

@@ -1,7 +1,6 @@
 // HyperSched: the best model by a deadline.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

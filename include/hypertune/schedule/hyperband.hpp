@@ -1,7 +1,6 @@
 // HyperBand: successive halving in brackets that trade the number of trials against the steps per trial.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

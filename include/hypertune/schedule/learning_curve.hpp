@@ -1,7 +1,6 @@
 // LearningCurve: stops a trial whose learning curve will not reach the best one.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/schedule/welch.hpp>
 

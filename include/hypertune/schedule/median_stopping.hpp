@@ -1,7 +1,6 @@
 // MedianStopping: stops a trial that is worse than the median of the other trials at the same step.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/by_step.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

@@ -1,7 +1,6 @@
 // MoAsha: asynchronous successive halving for several objectives.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

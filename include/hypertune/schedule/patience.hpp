@@ -1,7 +1,6 @@
 // Patience: stops a trial that no longer improves (early stopping per trial).
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>

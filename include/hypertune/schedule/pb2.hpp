@@ -1,7 +1,6 @@
 // Pb2: population based bandits.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/explore.hpp>
 #include <hypertune/schedule/population.hpp>
 #include <hypertune/schedule/scheduler.hpp>

@@ -1,7 +1,6 @@
 // Percentile: stops a trial that is not among the best part of the trials at the same step.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/by_step.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

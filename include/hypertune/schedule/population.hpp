@@ -1,7 +1,6 @@
 // Population: the members of population based training, and which of them continues next.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

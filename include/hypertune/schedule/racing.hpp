@@ -1,7 +1,6 @@
 // Racing: stops a configuration when the evidence over instances says that it is worse than the best one.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/detail/friedman.hpp>
 #include <hypertune/schedule/detail/paired_tests.hpp>
 #include <hypertune/schedule/scheduler.hpp>

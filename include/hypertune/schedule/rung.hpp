@@ -1,7 +1,6 @@
 // Rungs: the steps at which trials are compared, and the losses seen there, with fast access to the best fraction.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>

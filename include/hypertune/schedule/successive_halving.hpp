@@ -1,7 +1,6 @@
 // SuccessiveHalving: the synchronous form of successive halving.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/rung.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 

@@ -1,7 +1,6 @@
 // Welch's t-test: whether the mean of one sample is significantly below another's.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
 #include <span>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/grid_combinations.hpp>
 #include <hypertune/search/searcher.hpp>

@@ -1,7 +1,6 @@
 // The searcher that is used if the user names none.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
 namespace hypertune::inline v0 {

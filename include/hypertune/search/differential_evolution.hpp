@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
 namespace hypertune::inline v0 {

@@ -1,7 +1,6 @@
 // Grid: every combination of all dimensions' values, once.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <algorithm>

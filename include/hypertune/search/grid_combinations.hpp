@@ -1,7 +1,6 @@
 // GridCombinations: the combinations of a space's grid dimensions that are to be tried.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/hyperband.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>

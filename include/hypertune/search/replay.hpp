@@ -1,7 +1,6 @@
 // Replay: trains with one configuration after the other, following a schedule.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/trial_result.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>

@@ -1,7 +1,6 @@
 // TerminalDisplay: a callback that shows an experiment on a terminal, or as plain lines elsewhere.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/show/live_region.hpp>
 #include <hypertune/show/progress.hpp>

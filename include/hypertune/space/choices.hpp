@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/domain.hpp>
 
 #include <fmt/format.h>

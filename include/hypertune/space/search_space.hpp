@@ -1,7 +1,6 @@
 // The search space as searchers and the Tuner see it: dimensions of numbers, whatever the user's types are.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/domain_info.hpp>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/detail/build.hpp>
 #include <hypertune/space/dim.hpp>
 #include <hypertune/space/domain.hpp>

@@ -1,7 +1,6 @@
 // Context: what a running trial knows about its environment, and how it saves checkpoints.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>

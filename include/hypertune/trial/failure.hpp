@@ -1,7 +1,6 @@
 // Why an attempt failed: the text of its exception, or a more precise cause from the runner of the trial.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 

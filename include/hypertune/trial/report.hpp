@@ -1,7 +1,6 @@
 // Report: the named metrics of a trial at a step.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/attributes.hpp>
 

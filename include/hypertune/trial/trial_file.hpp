@@ -1,8 +1,6 @@
 // Names of files that a trial's folder may have beside hypertune's own.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <string>
 #include <string_view>
 

@@ -1,7 +1,6 @@
 // Requests of a user at another terminal to a running driver, and the pipe that carries them.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/trial.hpp>
 

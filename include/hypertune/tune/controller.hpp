@@ -1,7 +1,6 @@
 // The Controller: the only owner of trial state. It turns events into records and commands. No I/O, no clock, no lock.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/placement.hpp>

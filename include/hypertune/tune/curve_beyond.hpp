@@ -1,7 +1,6 @@
 // CurveBeyond: extrapolates a curve that was cut by the gains of other trials.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/tune/recorded_curves.hpp>
 
 #include <cstddef>

@@ -2,7 +2,6 @@
 // of them.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/tune/control_rules.hpp>

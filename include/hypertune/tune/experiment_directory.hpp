@@ -1,7 +1,6 @@
 // The choice of an experiment's folder.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <filesystem>

@@ -2,7 +2,6 @@
 // the same code.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/growths.hpp>
 #include <hypertune/record/feasibility.hpp>
 #include <hypertune/record/record.hpp>

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <hypertune/checkpoint/retention.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/host_faults.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/tune/control_rules.hpp>

@@ -1,7 +1,6 @@
 // RecordedCurves: the learning curves of an experiment, with the duration of each step.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trial.hpp>

@@ -1,7 +1,6 @@
 // The options that a resumed experiment takes from its record.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/tune/options.hpp>
 

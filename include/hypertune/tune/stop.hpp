@@ -1,7 +1,6 @@
 // Stop conditions: when a trial, or the whole experiment, ends.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/record/record.hpp>

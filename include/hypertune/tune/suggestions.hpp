@@ -1,7 +1,6 @@
 // Suggestions: the searcher as the Controller sees it. The Controller never waits for the searcher.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <condition_variable>

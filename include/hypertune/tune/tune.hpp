@@ -1,7 +1,6 @@
 // tune(): the blocking way to run an experiment.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>

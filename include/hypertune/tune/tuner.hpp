@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/definitions.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/program.hpp>

@@ -1,7 +1,6 @@
 // what_if(): replays the recorded curves of an experiment under another schedule or with another number of workers.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/tune/curve_beyond.hpp>
 #include <hypertune/tune/recorded_curves.hpp>

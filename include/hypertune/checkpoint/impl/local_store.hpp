@@ -25,7 +25,7 @@ struct FolderOwner {
   friend bool operator==(const FolderOwner&, const FolderOwner&) = default;
 };
 
-HYPERTUNE_INLINE FolderOwner this_process() {
+FolderOwner this_process() {
   static const FolderOwner self = [] {
     FolderOwner owner;
     if (::getentropy(&owner.process, sizeof owner.process) != 0) owner.process = 0;
@@ -42,7 +42,7 @@ HYPERTUNE_INLINE FolderOwner this_process() {
 }
 
 /// The end of the name of a staging or trash folder.
-HYPERTUNE_INLINE std::string unique_suffix() {
+std::string unique_suffix() {
   static std::atomic<std::uint64_t> count{0};
   const FolderOwner self = this_process();
   return detail::format("{:08x}-{:08x}-{}-{}", self.process, self.machine, self.pid,
@@ -51,7 +51,7 @@ HYPERTUNE_INLINE std::string unique_suffix() {
 
 /// Whether the process that the folder is named after may still be working on it. Of processes on other machines, which
 /// may share the disk, only the time of the last write is known.
-HYPERTUNE_INLINE bool has_living_owner(const std::filesystem::path& folder) {
+bool has_living_owner(const std::filesystem::path& folder) {
   const std::string name = folder.filename();
   FolderOwner owner;
   int pid = 0;
@@ -66,7 +66,7 @@ HYPERTUNE_INLINE bool has_living_owner(const std::filesystem::path& folder) {
 }
 
 /// The manifest's text. Error of kind `corrupt` if there is none.
-HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& folder) {
+std::string read_manifest_text(const std::filesystem::path& folder) {
   const auto path = folder / Manifest::file_name;
   const Descriptor file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat status{};
@@ -90,7 +90,7 @@ HYPERTUNE_INLINE std::string read_manifest_text(const std::filesystem::path& fol
   return text;
 }
 
-HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string digest) {
+CheckpointInfo info_of(const Manifest& manifest, std::string name, std::string digest) {
   CheckpointInfo info{.trial = manifest.trial,
                       .steps = manifest.steps,
                       .name = std::move(name),
@@ -102,7 +102,7 @@ HYPERTUNE_INLINE CheckpointInfo info_of(const Manifest& manifest, std::string na
 
 /// The manifest in this folder, which was sealed as `info`; files are not checked. Error of kind `corrupt` if it is
 /// another one.
-HYPERTUNE_INLINE Manifest require_manifest(const std::filesystem::path& folder, const CheckpointInfo& info) {
+Manifest require_manifest(const std::filesystem::path& folder, const CheckpointInfo& info) {
   const std::string text = read_manifest_text(folder);
   if (ContentHash::of(text) != info.digest)
     fail(Errc::corrupt, "its manifest.json is not the one that was sealed (digest {}, not {})", ContentHash::of(text),
@@ -116,14 +116,14 @@ HYPERTUNE_INLINE Manifest require_manifest(const std::filesystem::path& folder, 
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
+std::filesystem::path LocalCheckpointStore::folder(const CheckpointInfo& info) const {
   const bool named = !info.name.empty() && info.name.front() != '.' && info.name.find('/') == std::string::npos &&
                      info.name.find('\0') == std::string::npos;
   if (!named) fail(Errc::usage, "'{}' is not the name of a checkpoint", info.name);
   return folder(info.trial) / info.name;
 }
 
-HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
+std::filesystem::path LocalCheckpointStore::new_staging(TrialId trial) {
   std::error_code error;
   if (!state_->options.make_root && !std::filesystem::is_directory(state_->root, error))
     detail::fail_io(error ? error.value() : ENOENT, "save below", state_->root);
@@ -131,7 +131,7 @@ HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::new_staging(TrialId
 }
 
 /// The folder of a trial's checkpoints, made if it is missing. If that fails, whoever uses it notices.
-HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::make_folder(TrialId trial) {
+std::filesystem::path LocalCheckpointStore::make_folder(TrialId trial) {
   require_no_link(trial);
   auto made = folder(trial);
   std::error_code error;
@@ -142,18 +142,18 @@ HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::make_folder(TrialId
   return made;
 }
 
-HYPERTUNE_INLINE bool LocalCheckpointStore::is_link(const std::filesystem::path& root, TrialId trial) {
+bool LocalCheckpointStore::is_link(const std::filesystem::path& root, TrialId trial) {
   struct stat status{};
   return ::lstat(trial_directory(root, trial).c_str(), &status) == 0 && S_ISLNK(status.st_mode);
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::require_no_link(TrialId trial) const {
+void LocalCheckpointStore::require_no_link(TrialId trial) const {
   if (is_link(trial))
     fail(Errc::io, "'{}' is a symbolic link, which is not followed: put a folder in its place",
          trial_directory(state_->root, trial).string());
 }
 
-HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
+CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int steps, std::string parent) {
   if (trial < 0 || steps < 0)
     fail(Errc::usage, "a checkpoint of trial {} after {} steps cannot be: neither is negative", trial, steps);
   CheckpointWriter writer(trial, steps, new_staging(trial), std::move(parent));
@@ -165,11 +165,11 @@ HYPERTUNE_INLINE CheckpointWriter LocalCheckpointStore::begin(TrialId trial, int
   return writer;
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
+void LocalCheckpointStore::discard(const CheckpointWriter& writer) {
   detail::remove_tree(writer.directory());  // recover() removes whatever cannot be removed now
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
+void LocalCheckpointStore::sync_new_folders(TrialId trial) {
   {
     const std::lock_guard lock(state_->mutex);
     if (state_->fresh.erase(trial) == 0) return;
@@ -178,7 +178,7 @@ HYPERTUNE_INLINE void LocalCheckpointStore::sync_new_folders(TrialId trial) {
     detail::sync_directory(path);
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
+CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writer) {
   try {
     return seal_staging(writer);
   } catch (const Error& e) {
@@ -190,7 +190,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal(CheckpointWriter writ
   }
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
+CheckpointInfo LocalCheckpointStore::seal_staging(const CheckpointWriter& writer) {
   const auto& staging = writer.directory();
   const bool sync = state_->options.sync;
   Manifest manifest{.trial = writer.trial(), .steps = writer.steps(), .parent = writer.parent(), .files = {}};
@@ -214,8 +214,8 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::seal_staging(const Checkpo
 }
 
 /// Renames the finished staging folder to the first free name, which it returns.
-HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const std::filesystem::path& staging,
-                                                           const std::string& wanted) {
+std::string LocalCheckpointStore::publish(TrialId trial, const std::filesystem::path& staging,
+                                          const std::string& wanted) {
   const auto parent = folder(trial);
   for (int n = 1;; ++n) {
     std::string name = n == 1 ? wanted : detail::format("{}-{}", wanted, n);
@@ -226,8 +226,8 @@ HYPERTUNE_INLINE std::string LocalCheckpointStore::publish(TrialId trial, const 
   }
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesystem::path& folder, std::string_view text,
-                                                            const std::string& name) {
+CheckpointInfo LocalCheckpointStore::admit(const std::filesystem::path& folder, std::string_view text,
+                                           const std::string& name) {
   const Manifest manifest = parse_manifest(text);
   CheckpointInfo info = detail::info_of(manifest, name, detail::ContentHash::of(text));
   static_cast<void>(this->folder(info));  // throws if the name is invalid
@@ -242,8 +242,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::admit(const std::filesyste
   return info;
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::filesystem::path& folder,
-                                                                const CheckpointInfo& info) {
+CheckpointInfo LocalCheckpointStore::take_over(const std::filesystem::path& folder, const CheckpointInfo& info) {
   static_cast<void>(this->folder(info));  // throws if the name is invalid
   struct stat status{};
   if (::lstat(folder.c_str(), &status) != 0) detail::fail_io(errno, "look at", folder);
@@ -261,7 +260,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::take_over(const std::files
 
 /// The folder with exactly this content, here or in an origin; if there is none, the folder where it should be. Error of
 /// kind `corrupt` if a link is in the place of the trial's folder.
-HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const CheckpointInfo& info) const {
+std::filesystem::path LocalCheckpointStore::find(const CheckpointInfo& info) const {
   auto own = folder(info);
   const bool linked = is_link(info.trial);
   if (state_->options.origins.empty() && !linked) return own;
@@ -284,7 +283,7 @@ HYPERTUNE_INLINE std::filesystem::path LocalCheckpointStore::find(const Checkpoi
   return own;
 }
 
-HYPERTUNE_INLINE bool LocalCheckpointStore::names(const CheckpointInfo& info) const {
+bool LocalCheckpointStore::names(const CheckpointInfo& info) const {
   try {
     return detail::ContentHash::of(detail::read_manifest_text(find(info))) == info.digest;
   } catch (const Error& e) {
@@ -293,8 +292,8 @@ HYPERTUNE_INLINE bool LocalCheckpointStore::names(const CheckpointInfo& info) co
   }
 }
 
-HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps,
-                                                            const std::filesystem::path& source, std::string parent) {
+CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int steps, const std::filesystem::path& source,
+                                           std::string parent) {
   const auto status = std::filesystem::symlink_status(source);
   if (!std::filesystem::is_directory(status))
     fail(Errc::usage, "trial {} named '{}' as its checkpoint, but that is {}: name a folder that is complete", trial,
@@ -323,7 +322,7 @@ HYPERTUNE_INLINE CheckpointInfo LocalCheckpointStore::adopt(TrialId trial, int s
   }
 }
 
-HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
+Checkpoint LocalCheckpointStore::open(const CheckpointInfo& info) {
   try {
     const auto directory = find(info);
     const Manifest manifest = detail::require_manifest(directory, info);
@@ -333,8 +332,8 @@ HYPERTUNE_INLINE Checkpoint LocalCheckpointStore::open(const CheckpointInfo& inf
 }
 
 /// Renames `folder` to a free name beside it that starts with `name`; nullopt if it is not there.
-HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(
-    const std::filesystem::path& folder, const std::string& name) {
+std::optional<std::filesystem::path> LocalCheckpointStore::move_aside(const std::filesystem::path& folder,
+                                                                      const std::string& name) {
   for (int n = 1;; ++n) {
     auto target = folder.parent_path() / (n == 1 ? name : detail::format("{}-{}", name, n));
     struct stat status{};
@@ -345,14 +344,14 @@ HYPERTUNE_INLINE std::optional<std::filesystem::path> LocalCheckpointStore::move
   }
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
+void LocalCheckpointStore::set_aside(const CheckpointInfo& info) {
   const auto directory = folder(info);
   if (is_link(info.trial)) return;
   if (move_aside(directory, ".corrupt-" + info.name) && state_->options.sync)
     detail::sync_directory(directory.parent_path());
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
+void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   const auto directory = folder(info);
   if (is_link(info.trial)) return;  // what is there is not this experiment's
   try {
@@ -372,7 +371,7 @@ HYPERTUNE_INLINE void LocalCheckpointStore::drop(const CheckpointInfo& info) {
   if (error && error != std::errc::no_such_file_or_directory) detail::fail_io(error.value(), "delete", *trash);
 }
 
-HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
+std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId trial) {
   std::vector<CheckpointInfo> found;
   if (is_link(trial)) return found;
   const auto parent = folder(trial);
@@ -400,7 +399,7 @@ HYPERTUNE_INLINE std::vector<CheckpointInfo> LocalCheckpointStore::list(TrialId 
   return found;
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
+void LocalCheckpointStore::sweep(const std::filesystem::path& parent) {
   std::error_code error;
   for (std::filesystem::directory_iterator entries(parent, error), end; !error && entries != end;
        entries.increment(error)) {
@@ -411,11 +410,11 @@ HYPERTUNE_INLINE void LocalCheckpointStore::sweep(const std::filesystem::path& p
   }
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::recover(TrialId trial) {
+void LocalCheckpointStore::recover(TrialId trial) {
   if (!is_link(trial)) sweep(folder(trial));
 }
 
-HYPERTUNE_INLINE void LocalCheckpointStore::recover() {
+void LocalCheckpointStore::recover() {
   std::error_code error;
   for (std::filesystem::directory_iterator trials(state_->root / "trials", error), end; !error && trials != end;
        trials.increment(error)) {

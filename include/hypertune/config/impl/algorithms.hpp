@@ -154,7 +154,7 @@ const auto& kind_of(const Node& node, const Kinds& kinds) {
 
 }  // namespace detail
 
-HYPERTUNE_YAML_INLINE AnySearcher searcher_from_yaml(const Node& node) {
+AnySearcher searcher_from_yaml(const Node& node) {
   return detail::checked(node, [&] {
     detail::SearcherWrapping wrapping;
     AnySearcher searcher = detail::kind_of(node, detail::searcher_kinds).read(node, wrapping);
@@ -166,7 +166,7 @@ HYPERTUNE_YAML_INLINE AnySearcher searcher_from_yaml(const Node& node) {
   });
 }
 
-HYPERTUNE_YAML_INLINE std::optional<AnyScheduler> scheduler_of_searcher_from_yaml(const Node& node) {
+std::optional<AnyScheduler> scheduler_of_searcher_from_yaml(const Node& node) {
   const std::string type = detail::algorithm_type(node);
   if (type != "bohb" && type != "dehb") return std::nullopt;
   HyperBand band;
@@ -174,7 +174,7 @@ HYPERTUNE_YAML_INLINE std::optional<AnyScheduler> scheduler_of_searcher_from_yam
   return detail::checked(node, [&]() -> AnyScheduler { return band; });
 }
 
-HYPERTUNE_YAML_INLINE std::optional<Replay> replay_from_yaml(const Node& node) {
+std::optional<Replay> replay_from_yaml(const Node& node) {
   if (detail::algorithm_type(node) != Replay::type) return std::nullopt;
   if (!node.is_map()) node.fail("'replay' needs what to train by: {{type: replay, from: the experiment's folder}}");
   Replay replay;
@@ -199,16 +199,16 @@ HYPERTUNE_YAML_INLINE std::optional<Replay> replay_from_yaml(const Node& node) {
   });
 }
 
-HYPERTUNE_YAML_INLINE AnyScheduler scheduler_from_yaml(const Node& node) {
+AnyScheduler scheduler_from_yaml(const Node& node) {
   return detail::checked(node, [&] { return detail::kind_of(node, detail::scheduler_kinds).read(node); });
 }
 
-HYPERTUNE_YAML_INLINE std::vector<AlgorithmInfo> known_searchers() {
+std::vector<AlgorithmInfo> known_searchers() {
   std::vector<AlgorithmInfo> all{{detail::SearcherWrapping::type, options_of(detail::SearcherWrapping{})}};
   for (const auto& kind : detail::searcher_kinds) all.push_back({kind.type, kind.options()});
   return all;
 }
-HYPERTUNE_YAML_INLINE std::vector<AlgorithmInfo> known_schedulers() {
+std::vector<AlgorithmInfo> known_schedulers() {
   std::vector<AlgorithmInfo> all;
   for (const auto& kind : detail::scheduler_kinds) all.push_back({kind.type, kind.options()});
   return all;

@@ -21,20 +21,20 @@ inline OptionInfo executor_type(std::vector<std::string> words, const char* text
 }
 inline Shape worker_count_shape() { return shape::text("^[0-9]+(\\.\\.[0-9]+)?$"); }
 
-HYPERTUNE_YAML_INLINE const Keys& host_keys() {
+const Keys& host_keys() {
   static const Keys keys = joined(
       Keys{required(key("name", shape::text(), "as ssh knows it"))}, options_of(HostSpec{}),
       Keys{key("labels", shape::either({shape::text(), shape::list(shape::text()), shape::entries(shape::scalar())}),
                "words about it: `[big]`, `{zone: a}`")});
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& host_source_keys() {
+const Keys& host_source_keys() {
   static const Keys keys{key("file", shape::text(), "a host a line"),
                          key("command", shape::texts(), "a program that prints such lines"),
                          key("interval", shape::duration(at_least(0.1)), "how often the list is read", "10s")};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& file_mount_keys() {
+const Keys& file_mount_keys() {
   static const Keys keys{
       required(key("from", shape::text(), "a file or folder of this machine")),
       key("exclude", shape::texts(), "files that are not copied, as in a .gitignore: `[\"*.tmp\", .git]`")};
@@ -44,12 +44,12 @@ inline Shape file_mounts_shape() {
   return shape::entries(shape::either({shape::text(), shape::map(file_mount_keys())}));
 }
 
-HYPERTUNE_YAML_INLINE const Keys& shared_keys() {
+const Keys& shared_keys() {
   static const Keys keys{key("folder", shape::text(), "where checkpoints go, as this machine sees it"),
                          key("on_hosts", shape::text(), "as the hosts see it")};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& transfer_keys() {
+const Keys& transfer_keys() {
   static const Keys keys =
       joined(options_of(CheckpointTransfer{}),
              Keys{key("port", shape::whole(between(1, 65535)), "with `direct`: where hosts listen"),
@@ -64,7 +64,7 @@ inline Keys room_keys(const char* cpus, const char* custom) {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& local_keys() {
+const Keys& local_keys() {
   static const Keys keys =
       joined(Keys{executor_type({"local", "ssh", "slurm", "kubernetes"},
                                 "this machine, others over ssh, jobs of Slurm, or pods"),
@@ -74,7 +74,7 @@ HYPERTUNE_YAML_INLINE const Keys& local_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& ssh_keys() {
+const Keys& ssh_keys() {
   static const Keys keys = [] {
     Shape source = shape::map(host_source_keys());
     source.one_of = {{"file"}, {"command"}};
@@ -96,7 +96,7 @@ HYPERTUNE_YAML_INLINE const Keys& ssh_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& slurm_keys() {
+const Keys& slurm_keys() {
   static const Keys keys = [] {
     Keys all = joined(
         Keys{executor_type({"slurm"}, "workers that are jobs of Slurm, or steps in an allocation"),
@@ -111,13 +111,13 @@ HYPERTUNE_YAML_INLINE const Keys& slurm_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& pod_keys() {
+const Keys& pod_keys() {
   static const Keys keys{key("apiVersion", shape::text(), "v1"), key("kind", shape::text(), "Pod"),
                          key("metadata", shape::any(), "labels and annotations of each pod"),
                          key("spec", shape::any(), "the pod's specification")};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& kubernetes_keys() {
+const Keys& kubernetes_keys() {
   static const Keys keys = joined(
       Keys{executor_type({"kubernetes"}, "workers that are pods of Kubernetes"),
            key("workers", worker_count_shape(), "as many as the queue of trials asks for, within these", "1..8")},
@@ -132,7 +132,7 @@ HYPERTUNE_YAML_INLINE const Keys& kubernetes_keys() {
 
 }  // namespace detail
 
-HYPERTUNE_YAML_INLINE Shape executor_shape() {
+Shape executor_shape() {
   return shape::either({shape::word({"local", "ssh", "slurm", "kubernetes"}),
                         shape::variants({{"local", detail::local_keys()},
                                          {"ssh", detail::ssh_keys()},

@@ -263,8 +263,7 @@ class GivenReader {
 
 }  // namespace detail
 
-HYPERTUNE_YAML_INLINE std::vector<KnownResult> read_given_text(std::string_view text, const std::string& name,
-                                                               const GivenFor& wanted) {
+std::vector<KnownResult> read_given_text(std::string_view text, const std::string& name, const GivenFor& wanted) {
   using Reader = detail::GivenReader;
   if (text.size() > Reader::max_bytes)
     fail(Errc::input, "{}: it has {} MiB, more than {}", name, text.size() >> 20U, Reader::max_bytes >> 20U);
@@ -277,7 +276,7 @@ HYPERTUNE_YAML_INLINE std::vector<KnownResult> read_given_text(std::string_view 
   return reader.take();
 }
 
-HYPERTUNE_YAML_INLINE std::vector<KnownResult> read_given(const std::filesystem::path& path, const GivenFor& wanted) {
+std::vector<KnownResult> read_given(const std::filesystem::path& path, const GivenFor& wanted) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     if (!has_journal(path)) fail(Errc::input, "'{}' is a folder without an experiment", path.string());

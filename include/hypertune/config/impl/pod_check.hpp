@@ -97,7 +97,7 @@ inline void check_slips(const Node& map, const std::vector<std::string_view>& kn
   }
 }
 
-HYPERTUNE_YAML_INLINE void check_pod_slips(const Node& spec) {
+void check_pod_slips(const Node& spec) {
   check_slips(spec, keys_of_pods());
   for (const char* list : {"containers", "initContainers", "ephemeralContainers"}) {
     const auto containers = spec.find(list);
@@ -107,7 +107,7 @@ HYPERTUNE_YAML_INLINE void check_pod_slips(const Node& spec) {
   }
 }
 
-HYPERTUNE_YAML_INLINE void check_pod(const Node& pod) {
+void check_pod(const Node& pod) {
   const auto name = [&](std::string_view key) {
     return pod.path().empty() ? fmt::format("'{}'", key) : fmt::format("'{}' in '{}'", key, pod.path());
   };

@@ -12,7 +12,7 @@
 namespace hypertune::inline v0 {
 namespace detail {
 
-HYPERTUNE_YAML_INLINE std::optional<double> quantity_of(std::string_view text) {
+std::optional<double> quantity_of(std::string_view text) {
   constexpr std::pair<std::string_view, double> suffixes[] = {
       {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50},
       {"Ei", 0x1p60}, {"n", 1e-9},    {"u", 1e-6},    {"m", 1e-3},    {"k", 1e3},
@@ -29,8 +29,7 @@ HYPERTUNE_YAML_INLINE std::optional<double> quantity_of(std::string_view text) {
   return *number * unit;
 }
 
-HYPERTUNE_YAML_INLINE std::optional<double> asked_by_pod(const Node& pod, std::string_view resource,
-                                                         std::string_view first) {
+std::optional<double> asked_by_pod(const Node& pod, std::string_view resource, std::string_view first) {
   const auto map_in = [](const std::optional<Node>& node, std::string_view key) -> std::optional<Node> {
     if (!node || !node->is_map()) return std::nullopt;
     auto found = node->find(key);
@@ -57,7 +56,7 @@ HYPERTUNE_YAML_INLINE std::optional<double> asked_by_pod(const Node& pod, std::s
 
 }  // namespace detail
 
-HYPERTUNE_YAML_INLINE Resources room_of(const KubernetesOptions& options) {
+Resources room_of(const KubernetesOptions& options) {
   Resources room{.cpus = options.cpus.value_or(1), .gpus = static_cast<double>(options.gpus), .memory = options.memory};
   if (options.pod.empty() || (options.cpus && options.memory > 0)) return room;
   const auto pod = load_yaml_text(options.pod, "executor.pod");

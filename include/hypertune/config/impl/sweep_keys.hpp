@@ -16,9 +16,9 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-HYPERTUNE_YAML_INLINE Shape mode_shape() { return shape::word({"min", "max"}, {"minimize", "maximize"}); }
+Shape mode_shape() { return shape::word({"min", "max"}, {"minimize", "maximize"}); }
 
-HYPERTUNE_YAML_INLINE const Keys& trial_file_keys() {
+const Keys& trial_file_keys() {
   static const Keys keys{
       key("from", shape::text(), "the template: a file of this machine. Hosts get its text with the sweep"),
       key("text", shape::text(), "the template itself"),
@@ -27,7 +27,7 @@ HYPERTUNE_YAML_INLINE const Keys& trial_file_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& metric_expression_keys() {
+const Keys& metric_expression_keys() {
   static const Keys keys{
       required(key("match", shape::text(), "the regular expression")),
       key("unit", shape::word({"percent", "seconds", "bytes", "count"}),
@@ -36,13 +36,13 @@ HYPERTUNE_YAML_INLINE const Keys& metric_expression_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& step_expression_keys() {
+const Keys& step_expression_keys() {
   static const Keys keys{required(key("match", shape::text(), "the regular expression")),
                          key("first", shape::whole(between(0, 1)), "what the program calls its first step, 0 or 1")};
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
+const Keys& trial_keys() {
   static const Shape measured = shape::word({"duration", "cpu_time", "peak_memory"});
   static const Shape exit_code = shape::whole(at_least(0).at_most(255));
   static const Keys keys{
@@ -80,16 +80,16 @@ HYPERTUNE_YAML_INLINE const Keys& trial_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& repeat_keys() {
+const Keys& repeat_keys() {
   static const Keys keys{required(key("times", shape::whole(at_least(1).at_most(1000)), "how often the trainer runs")),
                          key("use", shape::word({"median", "mean", "min", "max", "worst"}),
                              "what of the values of the runs is the trial's; `worst`: by the metric's mode", "median")};
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE Keys resources_keys() { return options_of(Resources()); }
+Keys resources_keys() { return options_of(Resources()); }
 
-HYPERTUNE_YAML_INLINE const Keys& workers_keys() {
+const Keys& workers_keys() {
   static const Keys keys = joined(
       options_of(Workers{}),
       Keys{key(
@@ -99,21 +99,21 @@ HYPERTUNE_YAML_INLINE const Keys& workers_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& group_keys() {
+const Keys& group_keys() {
   static const Keys keys{key("network", shape::text(network_pattern),
                              "`10.1.0.0/16`: the addresses by which hosts reach each other. Needed where a trial has "
                              "workers on several hosts")};
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& metric_stop_keys() {
+const Keys& metric_stop_keys() {
   static const Keys keys{key("at_least", shape::number(), "a report has this value or more"),
                          key("at_most", shape::number(), "a report has this value or less")};
   return keys;
 }
-HYPERTUNE_YAML_INLINE Keys plateau_keys() { return options_of(Plateau{}); }
-HYPERTUNE_YAML_INLINE Keys expected_gain_keys() { return options_of(ExpectedGain{}); }
-HYPERTUNE_YAML_INLINE const Keys& stop_keys() {
+Keys plateau_keys() { return options_of(Plateau{}); }
+Keys expected_gain_keys() { return options_of(ExpectedGain{}); }
+const Keys& stop_keys() {
   static const Keys keys{
       key("steps", shape::whole(at_least(1)),
           "no trial trains longer than this (a schedule's `max_steps` makes it *completed*, this "
@@ -126,15 +126,15 @@ HYPERTUNE_YAML_INLINE const Keys& stop_keys() {
       key("expected_gain", shape::map(expected_gain_keys()), "another trial is not expected to pay")};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& constraint_keys() {
+const Keys& constraint_keys() {
   static const Keys keys{key("at_most", shape::number(), "an upper bound"),
                          key("at_least", shape::number(), "a lower bound")};
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE Keys checkpoint_keys() { return options_of(CheckpointPolicy{}); }
+Keys checkpoint_keys() { return options_of(CheckpointPolicy{}); }
 
-HYPERTUNE_YAML_INLINE const Keys& log_rule_keys() {
+const Keys& log_rule_keys() {
   static const Shape what = shape::word({"exclude_host", "no_retry"});
   static const Keys keys{
       required(key("match", shape::text(), "found anywhere in a line; it counts only if that attempt fails")),
@@ -142,7 +142,7 @@ HYPERTUNE_YAML_INLINE const Keys& log_rule_keys() {
                    "`exclude_host`: use that host no more; `no_retry`: do not try this trial again"))};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& failures_keys() {
+const Keys& failures_keys() {
   static const Keys keys{
       key("max", shape::whole(at_least(0)),
           "how often a trial is tried again, from its last checkpoint. Hosts that go away do not count, nor does one "
@@ -155,7 +155,7 @@ HYPERTUNE_YAML_INLINE const Keys& failures_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE const Keys& known_keys() {
+const Keys& known_keys() {
   static const Keys keys{
       required(key("params", shape::entries(shape::scalar()), "a configuration of the space")),
       required(key("metrics", shape::entries(shape::number()), "its result: every metric that is tuned, and others")),
@@ -188,13 +188,13 @@ inline Shape algorithm_shape(const std::vector<AlgorithmInfo>& known, std::strin
   return shape::either({shape::word(std::move(names)), shape::variants(std::move(variants), true)});
 }
 
-HYPERTUNE_YAML_INLINE const Keys& prometheus_keys() {
+const Keys& prometheus_keys() {
   static const Keys keys{required(key("type", shape::word({"prometheus"}), "`prometheus`")),
                          required(key("file", shape::text(),
                                       "the file, in a folder that exists; the collector reads those named `….prom`"))};
   return keys;
 }
-HYPERTUNE_YAML_INLINE const Keys& mlflow_keys() {
+const Keys& mlflow_keys() {
   static const Keys keys{
       required(key("type", shape::word({"mlflow"}), "`mlflow`")),
       required(key("uri", shape::text(), "of the server: `http://localhost:5000`, `https://…`")),
@@ -203,7 +203,7 @@ HYPERTUNE_YAML_INLINE const Keys& mlflow_keys() {
   return keys;
 }
 
-HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
+Keys sweep_keys(bool study) {
   const Shape logger =
       shape::either({shape::word({"tensorboard", "jsonl", "csv"}),
                      shape::variants({{"prometheus", prometheus_keys()}, {"mlflow", mlflow_keys()}}, true)});
@@ -274,7 +274,7 @@ HYPERTUNE_YAML_INLINE Keys sweep_keys(bool study) {
 
 }  // namespace detail
 
-HYPERTUNE_YAML_INLINE Shape sweep_shape(bool study) {
+Shape sweep_shape(bool study) {
   Shape shape = shape::map(detail::sweep_keys(study));
   shape.one_of = {{"metric", "mode"}, {"objectives"}};
   return shape;

@@ -10,19 +10,19 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE GroupRun::Actions GroupRun::begin() {
+GroupRun::Actions GroupRun::begin() {
   std::vector<int> from(static_cast<std::size_t>(launch_.allocation.workers()), -1);
   follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
   newcomers_ = 0;  // no other member waits for them
   return std::exchange(out_, {});
 }
 
-HYPERTUNE_INLINE GroupRun::Actions GroupRun::perform(const Command& command) {
+GroupRun::Actions GroupRun::perform(const Command& command) {
   if (!over_) detail::visit([this](const auto& c) { on(c); }, command);
   return std::exchange(out_, {});
 }
 
-HYPERTUNE_INLINE GroupRun::Actions GroupRun::hear(Event event) {
+GroupRun::Actions GroupRun::hear(Event event) {
   const bool known = detail::visit(
       [this](const auto& e) {
         if constexpr (requires { e.member; })
@@ -36,7 +36,7 @@ HYPERTUNE_INLINE GroupRun::Actions GroupRun::hear(Event event) {
   return std::exchange(out_, {});
 }
 
-HYPERTUNE_INLINE GroupRun::Actions GroupRun::lost(const std::vector<int>& members, Cause cause) {
+GroupRun::Actions GroupRun::lost(const std::vector<int>& members, Cause cause) {
   std::vector<int> gone;
   for (const int member : members)
     if (member >= 0 && member < static_cast<int>(members_.size()) && at(member).there) gone.push_back(member);
@@ -49,7 +49,7 @@ HYPERTUNE_INLINE GroupRun::Actions GroupRun::lost(const std::vector<int>& member
   return std::exchange(out_, {});
 }
 
-HYPERTUNE_INLINE GroupRun::Actions GroupRun::warn(const std::vector<int>& members, Cause cause) {
+GroupRun::Actions GroupRun::warn(const std::vector<int>& members, Cause cause) {
   std::vector<int> ranks;
   for (const int member : members)
     if (member >= 0 && member < static_cast<int>(members_.size()) && at(member).there)
@@ -65,11 +65,11 @@ HYPERTUNE_INLINE GroupRun::Actions GroupRun::warn(const std::vector<int>& member
 
 // ---- Members
 
-HYPERTUNE_INLINE int GroupRun::present() const {
+int GroupRun::present() const {
   return static_cast<int>(std::count_if(members_.begin(), members_.end(), [](const Member& m) { return m.there; }));
 }
 
-HYPERTUNE_INLINE GroupPlace GroupRun::place_of(int rank) const {
+GroupPlace GroupRun::place_of(int rank) const {
   const Allocation& allocation = launch_.allocation;
   GroupPlace place{.generation = allocation.generation, .rank = rank, .hosts = {}, .network = network_};
   for (int r = 0; r < allocation.workers(); ++r) {
@@ -81,7 +81,7 @@ HYPERTUNE_INLINE GroupPlace GroupRun::place_of(int rank) const {
   return place;
 }
 
-HYPERTUNE_INLINE Launch GroupRun::member_launch(int member, int rank) const {
+Launch GroupRun::member_launch(int member, int rank) const {
   Launch launch = launch_;
   launch.allocation = {.generation = launch_.allocation.generation, .lead = launch_.allocation[rank]};
   launch.parked = false;
@@ -95,7 +95,7 @@ HYPERTUNE_INLINE Launch GroupRun::member_launch(int member, int rank) const {
   return launch;
 }
 
-HYPERTUNE_INLINE void GroupRun::send(int member, GroupMessage message) {
+void GroupRun::send(int member, GroupMessage message) {
   message.trial = launch_.trial;
   message.attempt = launch_.attempt;
   message.member = member;
@@ -104,7 +104,7 @@ HYPERTUNE_INLINE void GroupRun::send(int member, GroupMessage message) {
 
 // ---- Generations
 
-HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
+void GroupRun::form(std::vector<int> from) {
   if (machine_.running()) {
     before_ = machine_.generation();
     before_members_ = training(before_);
@@ -121,11 +121,11 @@ HYPERTUNE_INLINE void GroupRun::form(std::vector<int> from) {
 }
 
 // Called when all new members are ready. The others then leave their generation at its next commit.
-HYPERTUNE_INLINE void GroupRun::tell_places() {
+void GroupRun::tell_places() {
   newcomers_ = 0;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) tell_place(member);
 }
-HYPERTUNE_INLINE void GroupRun::tell_place(int member) {
+void GroupRun::tell_place(int member) {
   if (!at(member).there || std::exchange(at(member).told, true)) return;
   const int rank = machine_.rank(member);
   GroupPlace place = place_of(std::max(rank, 0));
@@ -133,12 +133,12 @@ HYPERTUNE_INLINE void GroupRun::tell_place(int member) {
   send(member, {.kind = GroupMessage::Kind::form, .generation = place.generation, .place = place});
 }
 
-HYPERTUNE_INLINE void GroupRun::halt(int member, std::uint32_t generation, const std::vector<int>& ranks) {
+void GroupRun::halt(int member, std::uint32_t generation, const std::vector<int>& ranks) {
   if (at(member).there)
     send(member, {.kind = GroupMessage::Kind::halt, .generation = generation, .value = loss_.text, .ranks = ranks});
 }
 
-HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions) {
+void GroupRun::follow(const std::vector<group::Action>& actions) {
   for (const auto& action : actions) {
     if (const auto* start = std::get_if<group::Start>(&action)) {
       if (static_cast<std::size_t>(start->member) >= members_.size())
@@ -177,7 +177,7 @@ HYPERTUNE_INLINE void GroupRun::follow(const std::vector<group::Action>& actions
 }
 
 // The generation is broken: the others go on if one of them has the trained state.
-HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
+void GroupRun::tell_lost(std::vector<int> ranks) {
   const bool known =
       std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.there && m.trained; });
   if (!known || phase_ != Phase::running) return fail_all(loss_);
@@ -188,13 +188,13 @@ HYPERTUNE_INLINE void GroupRun::tell_lost(std::vector<int> ranks) {
 }
 
 // Those that train are about to stand still: they join the newest generation.
-HYPERTUNE_INLINE void GroupRun::halt_before() {
+void GroupRun::halt_before() {
   intact_ = false;
   tell_places();
   tell_halted();
 }
 // The Tuner can form a generation without the members that the others wait for.
-HYPERTUNE_INLINE void GroupRun::tell_halted() {
+void GroupRun::tell_halted() {
   auto waited_for = newcomers();
   if (phase_ != Phase::running || machine_.state() != GroupMachine::State::forming || waited_for.empty()) return;
   told_halted_ = true;
@@ -203,7 +203,7 @@ HYPERTUNE_INLINE void GroupRun::tell_halted() {
 }
 
 // MemberLost::newcomers of the newest generation.
-HYPERTUNE_INLINE std::vector<int> GroupRun::newcomers() const {
+std::vector<int> GroupRun::newcomers() const {
   std::vector<int> ranks;
   for (int rank = 0; rank < machine_.size(); ++rank) {
     const int member = machine_.member(rank);
@@ -214,7 +214,7 @@ HYPERTUNE_INLINE std::vector<int> GroupRun::newcomers() const {
 }
 
 // The members that train, by rank, and the number of their generation.
-HYPERTUNE_INLINE std::vector<int> GroupRun::training(std::uint32_t generation) const {
+std::vector<int> GroupRun::training(std::uint32_t generation) const {
   if (intact_) return generation == before_ ? before_members_ : std::vector<int>();
   std::vector<int> members;
   for (int rank = 0; rank < machine_.size() && machine_.running() && generation == machine_.generation(); ++rank)
@@ -222,7 +222,7 @@ HYPERTUNE_INLINE std::vector<int> GroupRun::training(std::uint32_t generation) c
   return members;
 }
 
-HYPERTUNE_INLINE void GroupRun::lose(std::vector<int> members, Cause cause) {
+void GroupRun::lose(std::vector<int> members, Cause cause) {
   loss_ = std::move(cause);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)  // nor are finished ones
     if (std::exchange(at(member).done, false)) members.push_back(member);

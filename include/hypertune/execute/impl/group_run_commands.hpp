@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void GroupRun::on(const Launch& launch) {
+void GroupRun::on(const Launch& launch) {
   if (phase_ != Phase::parked) return;
   phase_ = Phase::running;
   const std::uint32_t generation = launch_.allocation.generation;
@@ -27,7 +27,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Launch& launch) {
   }
 }
 
-HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
+void GroupRun::on(const Continue& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
   if (warned_) {  // a checkpoint now loses no step
     save_at_end_ = true;
@@ -39,7 +39,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Continue& c) {
 }
 
 // Answers a member's report, if the answer is known. Only rank 0 reports to the Tuner, and saves.
-HYPERTUNE_INLINE void GroupRun::answer(int member) {
+void GroupRun::answer(int member) {
   Member& m = at(member);
   if (!m.there || !m.report) return;
   const int rank = machine_.rank(member), step = step_of(*m.report);
@@ -69,7 +69,7 @@ HYPERTUNE_INLINE void GroupRun::answer(int member) {
   }
 }
 
-HYPERTUNE_INLINE void GroupRun::tell_report(Reported report) {
+void GroupRun::tell_report(Reported report) {
   report.member = 0;
   report.fixed = fixed();
   out_.up.emplace_back(std::move(report));
@@ -77,7 +77,7 @@ HYPERTUNE_INLINE void GroupRun::tell_report(Reported report) {
 
 // Rank 0 may be lost before it finishes a step that others have finished, or skip it with the state of the others. Then
 // the report of one of them counts as the trial's.
-HYPERTUNE_INLINE bool GroupRun::tell_untold(int before) {
+bool GroupRun::tell_untold(int before) {
   untold_.erase(untold_.begin(), untold_.upper_bound(told_));
   if (untold_.empty() || untold_.begin()->first >= before) return false;
   told_ = untold_.begin()->first;
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE bool GroupRun::tell_untold(int before) {
 }
 
 // Sends all reports before the attempt ends, because the checkpoint to go on from may be of later steps.
-HYPERTUNE_INLINE void GroupRun::tell_all() {
+void GroupRun::tell_all() {
   if (!told_started_) return;
   const int lead = machine_.size() > 0 ? machine_.member(0) : -1;
   const auto* report = lead >= 0 && at(lead).there && at(lead).report ? &*at(lead).report : nullptr;
@@ -97,7 +97,7 @@ HYPERTUNE_INLINE void GroupRun::tell_all() {
   tell_report(*report);
 }
 
-HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
+void GroupRun::on(const Pause& c) {
   if (phase_ != Phase::running || answered_ == told_) return;
   if (machine_.size() == 0 || !at(machine_.member(0)).there || !at(machine_.member(0)).report) {
     save_at_end_ = true;  // the others are within a step: only what they leave can be saved
@@ -124,7 +124,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Pause& c) {
   rest();
 }
 
-HYPERTUNE_INLINE void GroupRun::rest() {
+void GroupRun::rest() {
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
     // Commands of other ranks than 0 do not report: they are within one step all the time.
     if (fixed_ && at(member).there && !at(member).report && !at(member).parked)
@@ -135,7 +135,7 @@ HYPERTUNE_INLINE void GroupRun::rest() {
 
 // Rank 0 has paused before the others. If it stays in memory, they pause as well; otherwise it has saved and ended, and
 // they stop.
-HYPERTUNE_INLINE void GroupRun::lead_rests(bool parked) {
+void GroupRun::lead_rests(bool parked) {
   if (!parked) {
     for (int member = 0; member < static_cast<int>(members_.size()); ++member)
       if (at(member).there) out_.down.emplace_back(Stop{launch_.trial, launch_.attempt, false, member});
@@ -147,7 +147,7 @@ HYPERTUNE_INLINE void GroupRun::lead_rests(bool parked) {
 }
 
 // The member that saves: rank 0 between two steps; within a step any member with a commit of that step. -1: none.
-HYPERTUNE_INLINE int GroupRun::who_saves() {
+int GroupRun::who_saves() {
   const int lead = machine_.size() > 0 ? machine_.member(0) : -1;
   if (lead >= 0 && at(lead).there && at(lead).report) return lead;
   if (phase_ != Phase::running || fixed()) return -1;
@@ -156,7 +156,7 @@ HYPERTUNE_INLINE int GroupRun::who_saves() {
   return -1;
 }
 
-HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
+void GroupRun::on(const Stop& c) {
   const bool parked = phase_ == Phase::parked;
   if (phase_ == Phase::stopping || phase_ == Phase::failing || phase_ == Phase::finishing) return;
   if (phase_ == Phase::running) tell_all();
@@ -170,7 +170,7 @@ HYPERTUNE_INLINE void GroupRun::on(const Stop& c) {
     close_if_empty();
 }
 
-HYPERTUNE_INLINE void GroupRun::on(Resize c) {
+void GroupRun::on(Resize c) {
   if (phase_ != Phase::running || c.allocation.generation <= machine_.generation() ||
       static_cast<int>(c.from.size()) != c.allocation.workers())
     return;

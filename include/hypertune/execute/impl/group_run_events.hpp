@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void GroupRun::heard(Started& e) {
+void GroupRun::heard(Started& e) {
   at(e.member).started = e.next_step;
   if (told_started_) return;
   const int lead = machine_.member(0);
@@ -30,7 +30,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Started& e) {
   for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));
 }
 
-HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
+void GroupRun::heard(Reported& e) {
   const int member = e.member;
   at(member).report = std::move(e);
   at(member).newcomer = at(member).newcomer && !at(member).trained;
@@ -40,7 +40,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Reported& e) {
 
 // A member has failed because of other members, and all of these wait for the answer to a report that rank 0 has not
 // made: none of them will send another event, so the attempt has to end.
-HYPERTUNE_INLINE void GroupRun::end_if_stuck() {
+void GroupRun::end_if_stuck() {
   if (phase_ != Phase::running || !cause_) return;
   std::string waiting;
   int step = 0;
@@ -59,12 +59,12 @@ HYPERTUNE_INLINE void GroupRun::end_if_stuck() {
   fail_all(std::move(cause));
 }
 
-HYPERTUNE_INLINE void GroupRun::heard(Checkpointed& e) {
+void GroupRun::heard(Checkpointed& e) {
   e.member = 0;
   out_.up.emplace_back(std::move(e));
 }
 
-HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
+void GroupRun::heard(Paused& e) {
   const int member = e.member;
   if (e.parked && phase_ == Phase::pausing)
     at(member).parked = true;
@@ -78,7 +78,7 @@ HYPERTUNE_INLINE void GroupRun::heard(Paused& e) {
 }
 
 // Ends the pause once no member is still pausing or stopping.
-HYPERTUNE_INLINE void GroupRun::pause_is_over() {
+void GroupRun::pause_is_over() {
   const int lead = machine_.member(0);
   bool all = true, moving = false;
   for (int member = 0; member < static_cast<int>(members_.size()); ++member) {
@@ -109,7 +109,7 @@ HYPERTUNE_INLINE void GroupRun::pause_is_over() {
         Failed{launch_.trial, launch_.attempt, {.source = FailureSource::infrastructure, .text = why}});
 }
 
-HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
+void GroupRun::heard(GroupMessage& m) {
   using Kind = GroupMessage::Kind;
   const std::pair key(m.generation, std::move(m.key));
   switch (m.kind) {
@@ -157,7 +157,7 @@ HYPERTUNE_INLINE void GroupRun::heard(GroupMessage& m) {
 // Kills members that are late for a collective (`m.ranks`) or, if `m` names none, for the generation that is being
 // formed. New members are never late; nor are members that still train in the previous generation, until one of them
 // has left it.
-HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
+void GroupRun::late(const GroupMessage& m) {
   const auto members = training(m.generation);
   for (const int rank : m.ranks) {
     if (rank < 0 || rank >= static_cast<int>(members.size())) continue;
@@ -178,14 +178,14 @@ HYPERTUNE_INLINE void GroupRun::late(const GroupMessage& m) {
   if (!others && !std::exchange(told_waiting_, true)) tell_waiting();
 }
 
-HYPERTUNE_INLINE void GroupRun::end_late(int member) {
+void GroupRun::end_late(int member) {
   const Member& m = at(member);
   const bool waits_for_tuner = m.report && step_of(*m.report) <= told_;
   if (m.there && !waits_for_tuner && late_.insert(member).second) out_.kill.push_back(member);
 }
 
 // Only new members are missing, without which too few are left: the Tuner has decided to wait for them.
-HYPERTUNE_INLINE void GroupRun::tell_waiting() {
+void GroupRun::tell_waiting() {
   std::string names;
   for (int rank = 0; rank < machine_.size(); ++rank)
     if (!machine_.ready(machine_.member(rank)))
@@ -200,7 +200,7 @@ HYPERTUNE_INLINE void GroupRun::tell_waiting() {
 // A member has reported a step that rank 0 has not, and is late for a collective of that step: it makes other reports
 // than the rest. Once this may happen to a member that was stopped at that moment; it is ended as late then. True: it
 // has happened before, and the attempt ends.
-HYPERTUNE_INLINE bool GroupRun::out_of_step(int member, int rank, const GroupMessage& m) {
+bool GroupRun::out_of_step(int member, int rank, const GroupMessage& m) {
   const Member& ahead = at(member);
   if (!ahead.there || !ahead.report || step_of(*ahead.report) <= told_ || late_.contains(member)) return false;
   const auto members = training(m.generation);
@@ -218,19 +218,19 @@ HYPERTUNE_INLINE bool GroupRun::out_of_step(int member, int rank, const GroupMes
 }
 
 // While the trial pauses: a member waits for others in a step, and these do not come, because they have paused.
-HYPERTUNE_INLINE void GroupRun::stick(int member) {
+void GroupRun::stick(int member) {
   at(member).stuck = !at(member).report && !at(member).parked;
   pause_is_over();
 }
 
 // A member has given up its generation. A member that caused this is lost, or was killed as late. If all are there,
 // they try again as another generation.
-HYPERTUNE_INLINE void GroupRun::given_up(int member) {
+void GroupRun::given_up(int member) {
   given_up_.insert(member);
   all_given_up();
 }
 
-HYPERTUNE_INLINE void GroupRun::all_given_up() {
+void GroupRun::all_given_up() {
   const auto members = training(intact_ ? before_ : machine_.generation());
   if (phase_ != Phase::running || members.empty() || given_up_.empty()) return;
   int ended = -1;  // a rank that has finished by itself
@@ -260,7 +260,7 @@ HYPERTUNE_INLINE void GroupRun::all_given_up() {
 
 // ---- Ends
 
-HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
+void GroupRun::ended(int member, const Finished&) {
   const bool lead = machine_.rank(member) == 0;
   at(member).there = false;
   if (lead && phase_ == Phase::running) {
@@ -282,7 +282,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Finished&) {
   close_if_empty();
 }
 
-HYPERTUNE_INLINE void GroupRun::ended(int member, const Stopped&) {
+void GroupRun::ended(int member, const Stopped&) {
   if (phase_ != Phase::running || machine_.rank(member) < 0) return leave(member);
   Cause cause{.source = FailureSource::preemption, .text = "its worker was asked to leave"};
   if (late_.contains(member))
@@ -290,14 +290,14 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, const Stopped&) {
   ended(member, Failed{launch_.trial, launch_.attempt, std::move(cause), member});
 }
 
-HYPERTUNE_INLINE void GroupRun::leave(int member) {
+void GroupRun::leave(int member) {
   at(member).there = false;
   if (phase_ == Phase::running || phase_ == Phase::finishing) follow(machine_.resume(group::Gone{{member}}));
   if (phase_ == Phase::pausing) return pause_is_over();
   close_if_empty();
 }
 
-HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
+void GroupRun::ended(int member, Failed e) {
   const int rank = machine_.rank(member);
   Cause cause = std::move(e.cause);
   const bool caused_by_peers = std::exchange(cause.caused_by_peers, false);
@@ -327,7 +327,7 @@ HYPERTUNE_INLINE void GroupRun::ended(int member, Failed e) {
   end_if_stuck();
 }
 
-HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
+void GroupRun::fail_all(Cause cause) {
   if (phase_ == Phase::running) tell_all();
   const int saver = save_at_end_ ? who_saves() : -1;
   phase_ = Phase::failing;
@@ -337,7 +337,7 @@ HYPERTUNE_INLINE void GroupRun::fail_all(Cause cause) {
   close_if_empty();
 }
 
-HYPERTUNE_INLINE void GroupRun::close_if_empty() {
+void GroupRun::close_if_empty() {
   if (over_ || present() > 0) return;
   over_ = true;
   const TrialId trial = launch_.trial;

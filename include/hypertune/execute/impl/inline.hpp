@@ -175,13 +175,13 @@ class InlineExecutor::State {
   detail::KeptRuns kept_;
 };
 
-HYPERTUNE_INLINE InlineExecutor::InlineExecutor() : self_(std::make_unique<State>()) {}
-HYPERTUNE_INLINE InlineExecutor::InlineExecutor(InlineExecutor&&) noexcept = default;
-HYPERTUNE_INLINE InlineExecutor& InlineExecutor::operator=(InlineExecutor&&) noexcept = default;
-HYPERTUNE_INLINE InlineExecutor::~InlineExecutor() = default;
-HYPERTUNE_INLINE void InlineExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-HYPERTUNE_INLINE void InlineExecutor::perform(Command command) { self_->perform(std::move(command)); }
-HYPERTUNE_INLINE void InlineExecutor::wait(Seconds deadline) { self_->wait(deadline); }
-HYPERTUNE_INLINE void InlineExecutor::shutdown() { self_->shutdown(); }
+InlineExecutor::InlineExecutor() : self_(std::make_unique<State>()) {}
+InlineExecutor::InlineExecutor(InlineExecutor&&) noexcept = default;
+InlineExecutor& InlineExecutor::operator=(InlineExecutor&&) noexcept = default;
+InlineExecutor::~InlineExecutor() = default;
+void InlineExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
+void InlineExecutor::perform(Command command) { self_->perform(std::move(command)); }
+void InlineExecutor::wait(Seconds deadline) { self_->wait(deadline); }
+void InlineExecutor::shutdown() { self_->shutdown(); }
 
 }  // namespace hypertune::inline v0

@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE int Placement::add_host(const Host& host) {
+int Placement::add_host(const Host& host) {
   HostState state;
   state.name = host.name;
   state.total = state.free = amounts(host.total);
@@ -35,7 +35,7 @@ HYPERTUNE_INLINE int Placement::add_host(const Host& host) {
   return index;
 }
 
-HYPERTUNE_INLINE void Placement::remove_host(int host, bool for_good, std::string why, bool removed) {
+void Placement::remove_host(int host, bool for_good, std::string why, bool removed) {
   if (!at(host).gone) count(host, -1);
   close(host);
   at(host).gone = true;
@@ -46,7 +46,7 @@ HYPERTUNE_INLINE void Placement::remove_host(int host, bool for_good, std::strin
   at(host).why = std::move(why);
 }
 
-HYPERTUNE_INLINE void Placement::restore_host(int host) {
+void Placement::restore_host(int host) {
   const bool back = std::exchange(at(host).gone, false);
   at(host).for_good = at(host).awaited = at(host).removed = false;
   at(host).met = true;
@@ -56,7 +56,7 @@ HYPERTUNE_INLINE void Placement::restore_host(int host) {
   open(host);
 }
 
-HYPERTUNE_INLINE void Placement::describe_host(int host, const Resources& total) {
+void Placement::describe_host(int host, const Resources& total) {
   HostState& state = at(host);
   if (state.free != state.total) return;
   if (!state.gone) count(host, -1);
@@ -76,7 +76,7 @@ HYPERTUNE_INLINE void Placement::describe_host(int host, const Resources& total)
   last_.reset();
 }
 
-HYPERTUNE_INLINE std::optional<Slot> Placement::place(const Resources& request, const Excluded& excluded) {
+std::optional<Slot> Placement::place(const Resources& request, const Excluded& excluded) {
   shape(request);
   const Amounts need = amounts(request);
   for (auto it = open_.begin(); it != open_.end();) {
@@ -91,8 +91,8 @@ HYPERTUNE_INLINE std::optional<Slot> Placement::place(const Resources& request, 
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE std::vector<Slot> Placement::place_all(const Resources& each, const Workers& workers,
-                                                        const Excluded& excluded, const std::vector<int>& beside) {
+std::vector<Slot> Placement::place_all(const Resources& each, const Workers& workers, const Excluded& excluded,
+                                       const std::vector<int>& beside) {
   if (network_.outside().empty()) return place_on_any(each, workers, excluded, beside);
   Workers alone = workers;
   alone.strategy = Strategy::strict_pack;
@@ -112,7 +112,7 @@ HYPERTUNE_INLINE std::vector<Slot> Placement::place_all(const Resources& each, c
   return one ? place_on_any(each, alone, excluded, {}) : place_on_any(each, workers, others, {});
 }
 
-HYPERTUNE_INLINE void Placement::release(const Slot& slot) {
+void Placement::release(const Slot& slot) {
   auto& host = at(slot.host);
   close(slot.host);
   if (!host.gone) count(slot.host, -1);
@@ -130,16 +130,14 @@ HYPERTUNE_INLINE void Placement::release(const Slot& slot) {
   open(slot.host);
 }
 
-HYPERTUNE_INLINE bool Placement::possible(const Resources& each, const Workers& workers,
-                                          const Excluded& excluded) const {
+bool Placement::possible(const Resources& each, const Workers& workers, const Excluded& excluded) const {
   return sound(each) &&
          room(
              each, workers, [&](const HostState& host) { return !host.for_good && !excluded.contains(host.name); },
              workers.min) >= workers.min;
 }
 
-HYPERTUNE_INLINE bool Placement::worth_waiting(const Resources& each, const Workers& workers,
-                                               const Excluded& excluded) const {
+bool Placement::worth_waiting(const Resources& each, const Workers& workers, const Excluded& excluded) const {
   constexpr int patience = 5;
   return sound(each) && room(
                             each, workers,
@@ -150,7 +148,7 @@ HYPERTUNE_INLINE bool Placement::worth_waiting(const Resources& each, const Work
                             workers.min) >= workers.min;
 }
 
-HYPERTUNE_INLINE Placement::Load Placement::load(const HostState& host) {
+Placement::Load Placement::load(const HostState& host) {
   double share = 0;
   const auto take = [&](std::int64_t total, std::int64_t free) {
     if (total > 0) share = std::max(share, static_cast<double>(total - free) / static_cast<double>(total));
@@ -163,7 +161,7 @@ HYPERTUNE_INLINE Placement::Load Placement::load(const HostState& host) {
   return {share, static_cast<double>(host.trials) / cores};
 }
 
-HYPERTUNE_INLINE bool Placement::close(int host) {
+bool Placement::close(int host) {
   if (ranked_) {
     const int room = capacity(at(host), *ranked_, true);
     room_ -= rooms_.erase({room, host}) > 0 ? room : 0;
@@ -171,7 +169,7 @@ HYPERTUNE_INLINE bool Placement::close(int host) {
   return open_.erase({load(at(host)), host}) > 0;
 }
 
-HYPERTUNE_INLINE void Placement::shape(const Resources& request) {
+void Placement::shape(const Resources& request) {
   if (last_ && *last_ == request) return;
   last_ = request;
   ranked_.reset();
@@ -179,7 +177,7 @@ HYPERTUNE_INLINE void Placement::shape(const Resources& request) {
     if (!at(host).gone) open(host);
 }
 
-HYPERTUNE_INLINE void Placement::rank_hosts(const Resources& each) {
+void Placement::rank_hosts(const Resources& each) {
   shape(each);
   if (ranked_) return;
   ranked_ = amounts(each);
@@ -188,8 +186,8 @@ HYPERTUNE_INLINE void Placement::rank_hosts(const Resources& each) {
   for (const auto& [load, host] : open_) rank_host(host);
 }
 
-HYPERTUNE_INLINE std::vector<Slot> Placement::place_on_any(const Resources& each, const Workers& workers,
-                                                           const Excluded& excluded, const std::vector<int>& beside) {
+std::vector<Slot> Placement::place_on_any(const Resources& each, const Workers& workers, const Excluded& excluded,
+                                          const std::vector<int>& beside) {
   rank_hosts(each);
   std::vector<Slot> slots;
   const int count = std::min(workers.max, room_now(workers.strategy, excluded, beside));
@@ -245,8 +243,7 @@ HYPERTUNE_INLINE std::vector<Slot> Placement::place_on_any(const Resources& each
   return slots;
 }
 
-HYPERTUNE_INLINE int Placement::room_now(Strategy strategy, const Excluded& excluded,
-                                         const std::vector<int>& beside) const {
+int Placement::room_now(Strategy strategy, const Excluded& excluded, const std::vector<int>& beside) const {
   const auto joined = [&](int host) { return std::find(beside.begin(), beside.end(), host) != beside.end(); };
   if (strategy == Strategy::strict_pack)
     for (auto widest = rooms_.rbegin(); widest != rooms_.rend(); ++widest)
@@ -260,7 +257,7 @@ HYPERTUNE_INLINE int Placement::room_now(Strategy strategy, const Excluded& excl
   return bounded(sum);
 }
 
-HYPERTUNE_INLINE int Placement::capacity(const HostState& host, const Amounts& need, bool now) {
+int Placement::capacity(const HostState& host, const Amounts& need, bool now) {
   const Amounts& have = now ? host.free : host.total;
   std::int64_t most = host.slots > 0 ? host.slots - (now ? host.trials : 0) : max_room;
   if (need.cpus > 0) most = std::min(most, have.cpus / need.cpus);
@@ -280,7 +277,7 @@ HYPERTUNE_INLINE int Placement::capacity(const HostState& host, const Amounts& n
   return static_cast<int>(std::max<std::int64_t>(most, 0));
 }
 
-HYPERTUNE_INLINE void Placement::count(int host, int sign) {
+void Placement::count(int host, int sign) {
   const HostState& state = at(host);
   total_.cpus += sign * state.total.cpus;
   total_.gpus += sign * state.total.gpus;
@@ -288,7 +285,7 @@ HYPERTUNE_INLINE void Placement::count(int host, int sign) {
   free_.gpus += sign * state.free.gpus;
 }
 
-HYPERTUNE_INLINE Placement::Amounts Placement::amounts(const Resources& r) {
+Placement::Amounts Placement::amounts(const Resources& r) {
   Amounts a;
   a.cpus = fixed(r.cpus);
   a.gpus = fixed(r.gpus);
@@ -297,7 +294,7 @@ HYPERTUNE_INLINE Placement::Amounts Placement::amounts(const Resources& r) {
   return a;
 }
 
-HYPERTUNE_INLINE bool Placement::fits(const Amounts& need, const Amounts& have) {
+bool Placement::fits(const Amounts& need, const Amounts& have) {
   if (need.cpus > have.cpus || need.gpus > have.gpus || (have.memory != 0 && need.memory > have.memory)) return false;
   for (const auto& [name, amount] : need.custom) {
     const auto found = have.custom.find(name);
@@ -306,7 +303,7 @@ HYPERTUNE_INLINE bool Placement::fits(const Amounts& need, const Amounts& have) 
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<std::vector<int>> Placement::devices_for(const HostState& host, std::int64_t gpus) {
+std::optional<std::vector<int>> Placement::devices_for(const HostState& host, std::int64_t gpus) {
   std::vector<int> chosen;
   if (gpus < unit) {
     int best = -1;
@@ -325,7 +322,7 @@ HYPERTUNE_INLINE std::optional<std::vector<int>> Placement::devices_for(const Ho
   return chosen;
 }
 
-HYPERTUNE_INLINE std::optional<Slot> Placement::take(int index, const Resources& request, const Amounts& need) {
+std::optional<Slot> Placement::take(int index, const Resources& request, const Amounts& need) {
   auto& host = at(index);
   if (full(host)) return std::nullopt;
   if (host.total.memory == 0 && need.memory > 0) {  // memory is not accounted for on this host

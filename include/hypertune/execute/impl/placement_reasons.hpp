@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::string Placement::why_not(const Resources& request, const Excluded& excluded) const {
+std::string Placement::why_not(const Resources& request, const Excluded& excluded) const {
   const Amounts need = amounts(request);
   if (!sound(request))
     return detail::format("{} gpus cannot be had: ask for a whole number, or for a fraction below 1 of one",
@@ -36,8 +36,7 @@ HYPERTUNE_INLINE std::string Placement::why_not(const Resources& request, const 
                         used(*freest, lacking));
 }
 
-HYPERTUNE_INLINE std::string Placement::why_not(const Resources& each, const Workers& workers,
-                                                const Excluded& excluded) const {
+std::string Placement::why_not(const Resources& each, const Workers& workers, const Excluded& excluded) const {
   if (workers.min == 1 || !possible(each, excluded)) return why_not(each, excluded);
   const auto here = [&](const HostState& host) { return !host.gone && !excluded.contains(host.name); };
   const Amounts need = amounts(each);
@@ -76,7 +75,7 @@ HYPERTUNE_INLINE std::string Placement::why_not(const Resources& each, const Wor
   return text + (has_lost_host() ? "; a host that is lost now must come back" + losses(": ") : losses("; "));
 }
 
-HYPERTUNE_INLINE std::string Placement::losses(const char* before, bool for_good) const {
+std::string Placement::losses(const char* before, bool for_good) const {
   constexpr std::size_t most = 3;
   detail::HostTroubles all;
   for (const auto& host : hosts_)
@@ -84,14 +83,14 @@ HYPERTUNE_INLINE std::string Placement::losses(const char* before, bool for_good
   return all.empty() ? std::string() : before + detail::host_troubles_text(all, most);
 }
 
-HYPERTUNE_INLINE std::string Placement::waits_for_host() const {
+std::string Placement::waits_for_host() const {
   if (has_lost_host()) return "waits for a host that is lost now to come back";
   const bool workers =
       std::all_of(hosts_.begin(), hosts_.end(), [](const auto& host) { return detail::is_worker_name(host.name); });
   return workers ? "waits for a worker" : "waits for a host";
 }
 
-HYPERTUNE_INLINE std::vector<std::string> Placement::missing(const Amounts& need, const Amounts& have) {
+std::vector<std::string> Placement::missing(const Amounts& need, const Amounts& have) {
   std::vector<std::string> names;
   if (need.cpus > have.cpus) names.emplace_back("cpus");
   if (need.gpus > have.gpus) names.emplace_back("gpus");
@@ -103,7 +102,7 @@ HYPERTUNE_INLINE std::vector<std::string> Placement::missing(const Amounts& need
   return names;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> Placement::missing_now(const Amounts& need, const HostState& host) {
+std::vector<std::string> Placement::missing_now(const Amounts& need, const HostState& host) {
   Amounts have = host.free;
   if (host.total.memory > 0 && need.memory > have.memory) have.memory = -1;  // 0 would mean "not accounted for"
   if (host.total.memory == 0) have.memory = 0;
@@ -112,7 +111,7 @@ HYPERTUNE_INLINE std::vector<std::string> Placement::missing_now(const Amounts& 
   return lacking;
 }
 
-HYPERTUNE_INLINE std::string Placement::amount_text(const Amounts& a, const std::string& name) {
+std::string Placement::amount_text(const Amounts& a, const std::string& name) {
   if (name == "memory") return detail::format("{} MiB of memory", a.memory >> 20U);
   const std::int64_t amount = name == "cpus"            ? a.cpus
                               : name == "gpus"          ? a.gpus
@@ -121,7 +120,7 @@ HYPERTUNE_INLINE std::string Placement::amount_text(const Amounts& a, const std:
   return detail::format("{:g} {}", static_cast<double>(amount) / unit, name);
 }
 
-HYPERTUNE_INLINE std::string Placement::used(const HostState& host, const std::vector<std::string>& names) {
+std::string Placement::used(const HostState& host, const std::vector<std::string>& names) {
   std::string text;
   for (const auto& name : names) {
     Amounts busy = host.total;

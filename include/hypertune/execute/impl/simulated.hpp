@@ -375,19 +375,18 @@ class SimulatedExecutor::State {
   bool notified_ = false;
 };
 
-HYPERTUNE_INLINE SimulatedExecutor::SimulatedExecutor(SimulationOptions options)
-    : self_(std::make_unique<State>(std::move(options))) {}
-HYPERTUNE_INLINE SimulatedExecutor::SimulatedExecutor(SimulatedExecutor&&) noexcept = default;
-HYPERTUNE_INLINE SimulatedExecutor& SimulatedExecutor::operator=(SimulatedExecutor&&) noexcept = default;
-HYPERTUNE_INLINE SimulatedExecutor::~SimulatedExecutor() = default;
-HYPERTUNE_INLINE std::vector<Host> SimulatedExecutor::hosts() const { return self_->hosts(); }
-HYPERTUNE_INLINE Seconds SimulatedExecutor::now() const { return self_->now(); }
-HYPERTUNE_INLINE Seconds SimulatedExecutor::startup() const { return self_->startup(); }
-HYPERTUNE_INLINE void SimulatedExecutor::restore_clock(Seconds now) { self_->restore_clock(now); }
-HYPERTUNE_INLINE void SimulatedExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-HYPERTUNE_INLINE void SimulatedExecutor::perform(Command command) { self_->perform(std::move(command)); }
-HYPERTUNE_INLINE void SimulatedExecutor::wait(Seconds deadline) { self_->wait(deadline); }
-HYPERTUNE_INLINE void SimulatedExecutor::notify() { self_->notify(); }
-HYPERTUNE_INLINE void SimulatedExecutor::shutdown() { self_->shutdown(); }
+SimulatedExecutor::SimulatedExecutor(SimulationOptions options) : self_(std::make_unique<State>(std::move(options))) {}
+SimulatedExecutor::SimulatedExecutor(SimulatedExecutor&&) noexcept = default;
+SimulatedExecutor& SimulatedExecutor::operator=(SimulatedExecutor&&) noexcept = default;
+SimulatedExecutor::~SimulatedExecutor() = default;
+std::vector<Host> SimulatedExecutor::hosts() const { return self_->hosts(); }
+Seconds SimulatedExecutor::now() const { return self_->now(); }
+Seconds SimulatedExecutor::startup() const { return self_->startup(); }
+void SimulatedExecutor::restore_clock(Seconds now) { self_->restore_clock(now); }
+void SimulatedExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
+void SimulatedExecutor::perform(Command command) { self_->perform(std::move(command)); }
+void SimulatedExecutor::wait(Seconds deadline) { self_->wait(deadline); }
+void SimulatedExecutor::notify() { self_->notify(); }
+void SimulatedExecutor::shutdown() { self_->shutdown(); }
 
 }  // namespace hypertune::inline v0

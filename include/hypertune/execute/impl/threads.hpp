@@ -563,18 +563,17 @@ class ThreadExecutor::State {
                   .up = [this](Event event) { start_.sink(std::move(event)); }}};
 };
 
-HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadOptions options)
-    : self_(std::make_unique<State>(std::move(options))) {}
-HYPERTUNE_INLINE ThreadExecutor::ThreadExecutor(ThreadExecutor&&) noexcept = default;
-HYPERTUNE_INLINE ThreadExecutor& ThreadExecutor::operator=(ThreadExecutor&&) noexcept = default;
-HYPERTUNE_INLINE ThreadExecutor::~ThreadExecutor() {
+ThreadExecutor::ThreadExecutor(ThreadOptions options) : self_(std::make_unique<State>(std::move(options))) {}
+ThreadExecutor::ThreadExecutor(ThreadExecutor&&) noexcept = default;
+ThreadExecutor& ThreadExecutor::operator=(ThreadExecutor&&) noexcept = default;
+ThreadExecutor::~ThreadExecutor() {
   if (self_) self_->shutdown();
 }
-HYPERTUNE_INLINE std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
-HYPERTUNE_INLINE void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-HYPERTUNE_INLINE void ThreadExecutor::perform(Command command) { self_->perform(std::move(command)); }
-HYPERTUNE_INLINE void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
-HYPERTUNE_INLINE void ThreadExecutor::notify() { self_->notify(); }
-HYPERTUNE_INLINE void ThreadExecutor::shutdown() { self_->shutdown(); }
+std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
+void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
+void ThreadExecutor::perform(Command command) { self_->perform(std::move(command)); }
+void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
+void ThreadExecutor::notify() { self_->notify(); }
+void ThreadExecutor::shutdown() { self_->shutdown(); }
 
 }  // namespace hypertune::inline v0

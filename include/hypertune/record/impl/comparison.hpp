@@ -224,26 +224,26 @@ inline void add_tests(Comparison& out, const CompareOptions& options) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::optional<double> ComparedExperiment::best_of_trials(std::size_t count) const {
+std::optional<double> ComparedExperiment::best_of_trials(std::size_t count) const {
   double least = detail::no_loss;
   for (std::size_t i = 0; i < std::min(count, trial_losses_.size()); ++i) least = std::min(least, trial_losses_[i]);
   return detail::value_of_loss(least, objective.mode);
 }
-HYPERTUNE_INLINE std::optional<double> ComparedExperiment::best_at_reports(std::int64_t reports) const {
+std::optional<double> ComparedExperiment::best_at_reports(std::int64_t reports) const {
   double least = detail::no_loss;
   for (const auto& improvement : improvements_)
     if (improvement.spent.reports <= reports) least = improvement.loss;
   return detail::value_of_loss(least, objective.mode);
 }
-HYPERTUNE_INLINE std::optional<double> ComparedExperiment::best_at_time(Seconds elapsed) const {
+std::optional<double> ComparedExperiment::best_at_time(Seconds elapsed) const {
   double least = detail::no_loss;
   for (const auto& improvement : improvements_)
     if (improvement.spent.elapsed <= elapsed) least = improvement.loss;
   return detail::value_of_loss(least, objective.mode);
 }
 
-HYPERTUNE_INLINE ComparedExperiment compared_experiment(const std::filesystem::path& directory,
-                                                        const std::string& metric, std::optional<Mode> mode) {
+ComparedExperiment compared_experiment(const std::filesystem::path& directory, const std::string& metric,
+                                       std::optional<Mode> mode) {
   const Results results = Results::read(directory);
   ComparedExperiment out;
   out.directory = directory;
@@ -291,13 +291,13 @@ HYPERTUNE_INLINE ComparedExperiment compared_experiment(const std::filesystem::p
   return out;
 }
 
-HYPERTUNE_INLINE std::string setting(const ComparedExperiment& experiment, std::string_view name) {
+std::string setting(const ComparedExperiment& experiment, std::string_view name) {
   for (const auto& [key, value] : experiment.settings)
     if (key == name) return value;
   return "-";
 }
 
-HYPERTUNE_INLINE Comparison compare(std::vector<ComparedExperiment> experiments, const CompareOptions& options) {
+Comparison compare(std::vector<ComparedExperiment> experiments, const CompareOptions& options) {
   detail::require_comparable(experiments);
   Comparison out;
   out.experiments = std::move(experiments);

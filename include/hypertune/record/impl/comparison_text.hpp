@@ -133,7 +133,7 @@ inline void append_test(std::string& out, const GroupComparison& test) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::string comparison_table(const Comparison& comparison, std::size_t width) {
+std::string comparison_table(const Comparison& comparison, std::size_t width) {
   using detail::terminal::Cell;
   using detail::terminal::TextTable;
   const auto& all = comparison.experiments;
@@ -177,7 +177,7 @@ HYPERTUNE_INLINE std::string comparison_table(const Comparison& comparison, std:
   return text;
 }
 
-HYPERTUNE_INLINE std::string comparison_json(const Comparison& comparison) {
+std::string comparison_json(const Comparison& comparison) {
   std::string out;
   detail::JsonFields object(out);
   const auto& first = comparison.experiments.front();

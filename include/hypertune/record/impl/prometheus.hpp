@@ -126,7 +126,7 @@ inline void write_hosts(Text& text, const Results& results) {
 
 }  // namespace detail::prometheus
 
-HYPERTUNE_INLINE std::string prometheus_text(const Results& results, Exposition format) {
+std::string prometheus_text(const Results& results, Exposition format) {
   using detail::prometheus::Kind;
   const ExperimentInfo& info = results.experiment();
   detail::prometheus::Text text(format, info.name);

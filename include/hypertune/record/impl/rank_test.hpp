@@ -214,8 +214,7 @@ inline double sorted_median(const std::vector<double>& sorted) {
 
 }  // namespace detail::ranks
 
-HYPERTUNE_INLINE RankTest rank_test(std::span<const double> a, std::span<const double> b,
-                                    const RankTestOptions& options) {
+RankTest rank_test(std::span<const double> a, std::span<const double> b, const RankTestOptions& options) {
   namespace ranks = detail::ranks;
   RankTest out;
   if (a.empty() || b.empty()) {
@@ -249,8 +248,8 @@ HYPERTUNE_INLINE RankTest rank_test(std::span<const double> a, std::span<const d
   return out;
 }
 
-HYPERTUNE_INLINE BestOf best_of(std::span<const double> a, std::span<const double> b, std::size_t draws,
-                                const RankTestOptions& options) {
+BestOf best_of(std::span<const double> a, std::span<const double> b, std::size_t draws,
+               const RankTestOptions& options) {
   namespace ranks = detail::ranks;
   if (draws == 0 || draws > std::min(a.size(), b.size()))
     fail(Errc::usage, "best_of: {} draws of samples of {} and {} values", draws, a.size(), b.size());
@@ -266,12 +265,10 @@ HYPERTUNE_INLINE BestOf best_of(std::span<const double> a, std::span<const doubl
   return out;
 }
 
-HYPERTUNE_INLINE double median(std::span<const double> values) {
-  return detail::ranks::sorted_median(detail::ranks::sorted(values));
-}
+double median(std::span<const double> values) { return detail::ranks::sorted_median(detail::ranks::sorted(values)); }
 
-HYPERTUNE_INLINE std::optional<Interval> median_difference(std::span<const double> a, std::span<const double> b,
-                                                           const RankTestOptions& options) {
+std::optional<Interval> median_difference(std::span<const double> a, std::span<const double> b,
+                                          const RankTestOptions& options) {
   namespace ranks = detail::ranks;
   constexpr std::size_t enough = 5;
   const auto x = ranks::sorted(a), y = ranks::sorted(b);
@@ -282,7 +279,7 @@ HYPERTUNE_INLINE std::optional<Interval> median_difference(std::span<const doubl
       x, y, options, [](const auto& p, const auto& q) { return ranks::sorted_median(p) - ranks::sorted_median(q); });
 }
 
-HYPERTUNE_INLINE void holm(std::span<double> p) {
+void holm(std::span<double> p) {
   const auto order = detail::sorted_order(p.size(), [&](std::size_t i, std::size_t j) { return p[i] < p[j]; });
   double least = 0;
   for (std::size_t rank = 0; rank < order.size(); ++rank)

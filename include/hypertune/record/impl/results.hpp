@@ -23,13 +23,13 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::vector<CheckpointInfo> TrialData::kept() const {
+std::vector<CheckpointInfo> TrialData::kept() const {
   std::vector<CheckpointInfo> list;
   for (Decoder in(checkpoints); !in.at_end();) list.push_back(in.checkpoint());
   return list;
 }
 
-HYPERTUNE_INLINE void TrialData::keep(const std::vector<CheckpointInfo>& list) {
+void TrialData::keep(const std::vector<CheckpointInfo>& list) {
   checkpoints.clear();
   for (const auto& info : list) Encoder(checkpoints).put(info);
   checkpoints.shrink_to_fit();
@@ -39,13 +39,13 @@ HYPERTUNE_INLINE void TrialData::keep(const std::vector<CheckpointInfo>& list) {
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Results Results::read(const std::filesystem::path& directory) {
+Results Results::read(const std::filesystem::path& directory) {
   Results results(directory);
   results.update();
   return results;
 }
 
-HYPERTUNE_INLINE void Results::update() {
+void Results::update() {
   JournalReader reader(directory());
   reader.read([this](const Record& record) { add(record); }, info_.records + 1);
   if (stale_) {  // the constraints have changed: earlier reports are judged by the new ones, too
@@ -58,13 +58,13 @@ HYPERTUNE_INLINE void Results::update() {
   if (!driver_of(directory())) nothing_runs();
 }
 
-HYPERTUNE_INLINE TrialResult Results::trial(TrialId id) const {
+TrialResult Results::trial(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   return result(*data, first_objective());
 }
 
-HYPERTUNE_INLINE TrialResult Results::best() const {
+TrialResult Results::best() const {
   const Objective objective = first_objective();
   if (auto found = find_best(objective)) return std::move(*found);
   const auto name = name_of(objective.metric);
@@ -77,7 +77,7 @@ HYPERTUNE_INLINE TrialResult Results::best() const {
   fail(Errc::experiment, "no trial has a result: {} ({}){}{}", why, counts_text(), last_cause(), how_to_go_on());
 }
 
-HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {
+TrialResult Results::best(std::string_view metric, std::optional<Mode> mode) const {
   for (const auto& objective : info_.objectives)
     if (objective.metric == metric && !mode) mode = objective.mode;
   if (!name_of(metric))
@@ -87,36 +87,36 @@ HYPERTUNE_INLINE TrialResult Results::best(std::string_view metric, std::optiona
   fail(Errc::experiment, "no trial reported a finite '{}' ({})", metric, counts_text());
 }
 
-HYPERTUNE_INLINE void Results::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
+void Results::history(TrialId trial, const std::function<void(const Record&)>& visitor) const {
   const auto* data = find(trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial, trials_.size());
   JournalReader(directory()).history(trial, visitor, data->first_record, data->last_record);
 }
 
-HYPERTUNE_INLINE const std::filesystem::path& Results::directory() const {
+const std::filesystem::path& Results::directory() const {
   if (directory_.empty()) fail(Errc::usage, "these results were not read from a folder: use Results::read(directory)");
   return directory_;
 }
 
-HYPERTUNE_INLINE std::optional<BestReport> Results::best_of(const TrialData& data, const Objective& objective) const {
+std::optional<BestReport> Results::best_of(const TrialData& data, const Objective& objective) const {
   const auto name = name_of(objective.metric);
   const auto* metric = name ? data.metric(*name) : nullptr;
   if (metric == nullptr || !metric->has_best()) return std::nullopt;
   return BestReport{objective.metric, metric->best_step(objective.mode), metric->best(objective.mode)};
 }
-HYPERTUNE_INLINE std::optional<std::uint32_t> Results::name_of(std::string_view name) const {
+std::optional<std::uint32_t> Results::name_of(std::string_view name) const {
   for (std::size_t i = 0; i < names_.size(); ++i)
     if (names_[i] == name) return static_cast<std::uint32_t>(i);
   return std::nullopt;
 }
-HYPERTUNE_INLINE std::uint32_t Results::intern(const std::string& name) {
+std::uint32_t Results::intern(const std::string& name) {
   if (const auto found = name_of(name)) return *found;
   names_.push_back(name);
   return static_cast<std::uint32_t>(names_.size() - 1);
 }
 
 // Trials are numbered 0, 1, 2, …, so that the number is nearly always the index.
-HYPERTUNE_INLINE auto Results::find(TrialId id) const -> const TrialData* {
+auto Results::find(TrialId id) const -> const TrialData* {
   if (id >= 0 && static_cast<std::size_t>(id) < trials_.size() && trials_[static_cast<std::size_t>(id)].id == id)
     return &trials_[static_cast<std::size_t>(id)];
   const auto at = std::lower_bound(trials_.begin(), trials_.end(), id,
@@ -124,23 +124,21 @@ HYPERTUNE_INLINE auto Results::find(TrialId id) const -> const TrialData* {
   return at != trials_.end() && at->id == id ? &*at : nullptr;
 }
 
-HYPERTUNE_INLINE void Results::set_state(TrialData& trial, TrialState state) {
+void Results::set_state(TrialData& trial, TrialState state) {
   --counts_[static_cast<std::size_t>(trial.state)];
   ++counts_[static_cast<std::size_t>(state)];
   trial.state = state;
 }
-HYPERTUNE_INLINE void Results::nothing_runs() {
+void Results::nothing_runs() {
   if (count(TrialState::running) == 0) return;
   for (auto& trial : trials_)
     if (trial.state == TrialState::running) set_state(trial, TrialState::pending);
 }
 
-HYPERTUNE_INLINE std::vector<HostUse> Results::hosts() const {
-  return ledger_ ? ledger_->hosts() : std::vector<HostUse>();
-}
-HYPERTUNE_INLINE std::int64_t Results::repeated_steps() const { return ledger_ ? ledger_->repeated_steps() : 0; }
+std::vector<HostUse> Results::hosts() const { return ledger_ ? ledger_->hosts() : std::vector<HostUse>(); }
+std::int64_t Results::repeated_steps() const { return ledger_ ? ledger_->repeated_steps() : 0; }
 
-HYPERTUNE_INLINE void Results::add(const Record& record) {
+void Results::add(const Record& record) {
   info_.records = record.sequence;
   info_.updated = record.time;
   if (!ledger_) ledger_ = detail::Indirect(detail::HostLedger());
@@ -162,7 +160,7 @@ HYPERTUNE_INLINE void Results::add(const Record& record) {
   info_.elapsed = elapsed_at(record.time);
 }
 
-HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seconds time) {
+void Results::take(const record::ExperimentStarted& event, Seconds time) {
   earlier_ = info_.elapsed;
   session_start_ = time;
   if (info_.starts == 0) {
@@ -191,13 +189,13 @@ HYPERTUNE_INLINE void Results::take(const record::ExperimentStarted& event, Seco
   info_.why.clear();
   nothing_runs();
 }
-HYPERTUNE_INLINE void Results::take(const record::ExperimentEnded& event, Seconds time) {
+void Results::take(const record::ExperimentEnded& event, Seconds time) {
   info_.ended = time;
   info_.interrupted = event.interrupted;
   info_.why = event.why;
   nothing_runs();
 }
-HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds time) {
+void Results::take(const record::TrialCreated& event, Seconds time) {
   if (find(event.trial) != nullptr) return;
   planned_.add(event);
   info_.planned = planned_.count();
@@ -213,12 +211,12 @@ HYPERTUNE_INLINE void Results::take(const record::TrialCreated& event, Seconds t
                                    [](TrialId id, const TrialData& other) { return id < other.id; });
   trials_.insert(at, std::move(trial));
 }
-HYPERTUNE_INLINE void Results::take(const record::AttributesSet& event, Seconds) {
+void Results::take(const record::AttributesSet& event, Seconds) {
   if (event.trial >= 0 && find(event.trial) == nullptr) return;  // never created: the record is not this program's
   Attributes& all = event.trial < 0 ? info_.attributes : attributes_[event.trial];
   for (const auto& [name, value] : event.attributes) all.set(name, value);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
+void Results::take(TrialData& trial, const record::TrialStarted&, Seconds time) {
   set_state(trial, TrialState::running);
   ++trial.attempts;
   trial.ended = trial.duration = std::numeric_limits<Seconds>::quiet_NaN();  // a trial that had ended goes on
@@ -226,7 +224,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialStarted
   trial.started = time;
   trial.started_after = elapsed_at(time);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReported& event, Seconds) {
+void Results::take(TrialData& trial, const record::TrialReported& event, Seconds) {
   ++info_.reports;
   if (trial.state == TrialState::pending && !trial.known) set_state(trial, TrialState::running);
   double violation = 0;
@@ -240,12 +238,12 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialReporte
   for (const auto& [name, value] : event.metrics) trial.report(event.step, intern(name), value, violation);
   trial.steps = event.step + 1;
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
+void Results::take(TrialData& trial, const record::TrialCheckpointed& event, Seconds) {
   auto kept = trial.kept();
   kept.push_back(event.checkpoint);
   trial.keep(kept);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
+void Results::take(TrialData& trial, const record::CheckpointDropped& event, Seconds) {
   auto kept = trial.kept();
   std::erase_if(kept, [&](const CheckpointInfo& info) { return info.name == event.checkpoint.name; });
   if (trial.former && trial.former->of(event.checkpoint.name)) {
@@ -255,10 +253,8 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::CheckpointDr
   }
   trial.keep(kept);
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) {
-  set_state(trial, TrialState::paused);
-}
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploited& event, Seconds) {
+void Results::take(TrialData& trial, const record::TrialPaused&, Seconds) { set_state(trial, TrialState::paused); }
+void Results::take(TrialData& trial, const record::TrialExploited& event, Seconds) {
   const auto line_of = [](const TrialData& data) {
     return data.line ? data.line : std::make_shared<const detail::LineNode>(0, data.id, data.configuration, nullptr);
   };
@@ -282,12 +278,12 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialExploit
   trial.line =
       std::make_shared<const detail::LineNode>(event.checkpoint.steps, trial.id, trial.configuration, std::move(line));
 }
-HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(TrialId id) const {
+std::vector<ScheduleEntry> Results::schedule(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   return schedule(*data, data->line.get());
 }
-HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult& trial) const {
+std::vector<ScheduleEntry> Results::schedule(const TrialResult& trial) const {
   if (!trial.best) return schedule(trial.trial);
   const auto* data = find(trial.trial);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", trial.trial, trials_.size());
@@ -297,15 +293,14 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialResult&
   std::erase_if(entries, [&](const ScheduleEntry& entry) { return entry.from_step > trial.best->step; });
   return entries;
 }
-HYPERTUNE_INLINE std::vector<double> Results::excesses(TrialId id) const {
+std::vector<double> Results::excesses(TrialId id) const {
   const auto* data = find(id);
   if (data == nullptr) fail(Errc::usage, "there is no trial {} (there are {})", id, trials_.size());
   auto excesses = data->excesses;
   excesses.resize(info_.constraints.size(), detail::unknown_excess);
   return excesses;
 }
-HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& data,
-                                                              const detail::LineNode* line) const {
+std::vector<ScheduleEntry> Results::schedule(const TrialData& data, const detail::LineNode* line) const {
   std::vector<ScheduleEntry> entries;
   const auto add = [&](int from, TrialId trial, const std::string& configuration) {
     entries.push_back({from, detail::Decoder(configuration).configuration().second, trial});
@@ -318,7 +313,7 @@ HYPERTUNE_INLINE std::vector<ScheduleEntry> Results::schedule(const TrialData& d
   std::reverse(entries.begin(), entries.end());
   return entries;
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
+void Results::take(TrialData& trial, const record::AttemptFailed& event, Seconds) {
   if (record::is_tried_again(event)) {  // not counted as a failure
     trial.cause.reset();
     return set_state(trial, TrialState::pending);
@@ -331,7 +326,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::AttemptFaile
   trial.cause = std::make_shared<const Cause>(event.cause);
   set_state(trial, TrialState::pending);  // unless the record of its end follows
 }
-HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
+void Results::take(TrialData& trial, const record::TrialEnded& event, Seconds time) {
   set_state(trial, event.state);
   trial.ended = time;
   if (!std::isnan(trial.started)) trial.duration = std::max(0.0, elapsed_at(time) - trial.started_after);
@@ -341,7 +336,7 @@ HYPERTUNE_INLINE void Results::take(TrialData& trial, const record::TrialEnded& 
     trial.cause.reset();  // a cause of an earlier retry no longer matters
 }
 
-HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Objective& objective) const {
+TrialResult Results::result(const TrialData& data, const Objective& objective) const {
   TrialResult result;
   result.trial = data.id;
   result.state = data.state;
@@ -368,7 +363,7 @@ HYPERTUNE_INLINE TrialResult Results::result(const TrialData& data, const Object
   return result;
 }
 
-HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& objective) const {
+std::optional<TrialResult> Results::find_best(const Objective& objective) const {
   const auto name = name_of(objective.metric);
   if (!name) return std::nullopt;
   const TrialData* best = nullptr;
@@ -382,7 +377,7 @@ HYPERTUNE_INLINE std::optional<TrialResult> Results::find_best(const Objective& 
   return result(*best, objective);
 }
 
-HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
+std::vector<TrialId> Results::ranked(std::size_t limit) const {
   const Objective objective = first_objective();
   const auto name = name_of(objective.metric);
   std::vector<std::pair<detail::ResultRank, TrialId>> entries;
@@ -397,20 +392,20 @@ HYPERTUNE_INLINE std::vector<TrialId> Results::ranked(std::size_t limit) const {
   return ids;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> Results::param_names() const {
+std::vector<std::string> Results::param_names() const {
   std::vector<std::string> names;
   for (const auto& data : trials_)
     detail::terminal::merge_names(names, detail::Decoder(data.configuration).configuration().second);
   return names;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> Results::attribute_names() const {
+std::vector<std::string> Results::attribute_names() const {
   std::vector<std::string> names;
   for (const auto& [trial, attributes] : attributes_) detail::terminal::merge_names(names, attributes);
   return names;
 }
 
-HYPERTUNE_INLINE std::string Results::counts_text() const {
+std::string Results::counts_text() const {
   std::string text;
   for (int i = 0; i <= static_cast<int>(TrialState::failed); ++i)
     if (const auto state = static_cast<TrialState>(i); count(state) > 0)
@@ -418,14 +413,14 @@ HYPERTUNE_INLINE std::string Results::counts_text() const {
   return text.empty() ? "no trials" : text;
 }
 // If the experiment is not over, there may be a result later.
-HYPERTUNE_INLINE std::string Results::how_to_go_on() const {
+std::string Results::how_to_go_on() const {
   if (info_.starts == 0 || (info_.ended && !info_.interrupted)) return "";
   if (directory_.empty() || driver_of(directory_)) return "; it has not come to its end yet";
   return detail::format("; it {}: go on with .resume = true and .output = \"{}\" (hypertune run: --resume --output {})",
                         info_.interrupted ? "was interrupted" : "has not come to its end", directory_.string(),
                         detail::shell_quote(directory_.string()));
 }
-HYPERTUNE_INLINE std::string Results::last_cause() const {
+std::string Results::last_cause() const {
   const TrialData* last = nullptr;
   for (const auto& trial : trials_)
     if (trial.cause && trial.state == TrialState::failed && (last == nullptr || trial.last_record > last->last_record))

@@ -13,7 +13,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::string schedule_json(std::span<const ScheduleEntry> schedule) {
+std::string schedule_json(std::span<const ScheduleEntry> schedule) {
   std::string out = "[";
   for (const auto& entry : schedule) {
     out += detail::format("{}\n  {{\"from_step\": {}, \"trial\": {}, \"params\": ", out.size() > 1 ? "," : "",
@@ -77,7 +77,7 @@ inline void append_report_json(std::string& out, const record::TrialReported& re
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::string Results::csv() const {
+std::string Results::csv() const {
   std::string out = "trial,state,steps,best_step";
   const auto field = [&](std::string_view prefix, std::string_view name) {
     out += ',';
@@ -119,20 +119,20 @@ HYPERTUNE_INLINE std::string Results::csv() const {
   return out;
 }
 
-HYPERTUNE_INLINE std::string Results::json(const TrialResult& result) const {
+std::string Results::json(const TrialResult& result) const {
   std::string out;
   detail::append_trial_json(out, result);
   out += '}';
   return out;
 }
 
-HYPERTUNE_INLINE std::string Results::json(bool history) const {
+std::string Results::json(bool history) const {
   std::string out;
   write_json([&](std::string_view text) { out += text; }, history);
   return out;
 }
 
-HYPERTUNE_INLINE void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
+void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
   std::string text = "[";
   std::size_t next = 0;  // index of the trial that is written next
   std::string reports;

@@ -15,7 +15,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::string Results::table(const TableOptions& options) const {
+std::string Results::table(const TableOptions& options) const {
   const auto params = param_names(), attributes = attribute_names();
   const bool any_failure =
       std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.failure_count() > 0; });

@@ -367,8 +367,7 @@ class Follower {
 
 }  // namespace detail::trace
 
-HYPERTUNE_INLINE void export_trace(const std::filesystem::path& directory,
-                                   const std::function<void(std::string_view)>& sink) {
+void export_trace(const std::filesystem::path& directory, const std::function<void(std::string_view)>& sink) {
   JournalReader journal(directory);
   detail::trace::Writer out(sink);
   detail::trace::Follower follower(out);

@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::string to_string(const TrialResult& result) {
+std::string to_string(const TrialResult& result) {
   using detail::terminal::printable;
   std::string text = detail::format("trial {}  ", result.trial);
   if (result.best)

@@ -1,7 +1,6 @@
 // Tests whether one of several paired series is worse than the best of them.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/schedule/detail/paired_tests.hpp>
 
 #include <cstddef>

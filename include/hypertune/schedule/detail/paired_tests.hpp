@@ -1,7 +1,6 @@
 // Tests whether one series is larger than another one, pair by pair.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
 #include <span>

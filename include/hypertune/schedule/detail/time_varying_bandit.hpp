@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
-#include <hypertune/detail/linkage.hpp>
 
 #include <cmath>
 #include <optional>

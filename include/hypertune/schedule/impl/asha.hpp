@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE bool StoppingLadder::survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
+bool StoppingLadder::survives(std::size_t& next, int steps, double loss, std::size_t reduction) {
   while (next < steps_.size() && steps_[next] <= steps) {
     Rung& rung = rungs_[next++];  // also if it does not survive: it may go on, and counts there once
     rung.losses.add(loss, (rung.losses.size() + 1) / reduction);
@@ -21,7 +21,7 @@ HYPERTUNE_INLINE bool StoppingLadder::survives(std::size_t& next, int steps, dou
   return true;
 }
 
-HYPERTUNE_INLINE RungVerdict StoppingLadder::verdict(std::size_t rung, double loss) const {
+RungVerdict StoppingLadder::verdict(std::size_t rung, double loss) const {
   const auto& losses = rungs_.at(rung).losses;
   return {.rung = rung,
           .steps = steps_[rung],
@@ -31,8 +31,7 @@ HYPERTUNE_INLINE RungVerdict StoppingLadder::verdict(std::size_t rung, double lo
           .trials = losses.size()};
 }
 
-HYPERTUNE_INLINE bool PromotionLadder::arrives(TrialId trial, int steps, double loss, std::size_t reduction,
-                                               bool over) {
+bool PromotionLadder::arrives(TrialId trial, int steps, double loss, std::size_t reduction, bool over) {
   Place& place = places_[trial];
   place.steps = steps;
   if (place.paused) return true;
@@ -48,7 +47,7 @@ HYPERTUNE_INLINE bool PromotionLadder::arrives(TrialId trial, int steps, double 
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<TrialId> PromotionLadder::promotable(std::size_t rung) {
+std::optional<TrialId> PromotionLadder::promotable(std::size_t rung) {
   auto& waiting = rungs_[rung].promotable;
   while (!waiting.empty() && !may_go_on(rung, waiting.front())) {
     std::pop_heap(waiting.begin(), waiting.end(), std::greater<>());
@@ -58,14 +57,14 @@ HYPERTUNE_INLINE std::optional<TrialId> PromotionLadder::promotable(std::size_t 
   return waiting.front().trial;
 }
 
-HYPERTUNE_INLINE void PromotionLadder::resume(TrialId trial) {
+void PromotionLadder::resume(TrialId trial) {
   const auto found = places_.find(trial);
   if (found == places_.end() || !found->second.paused) return;
   found->second.paused = false;
   ++found->second.rung;
 }
 
-HYPERTUNE_INLINE std::optional<RungVerdict> PromotionLadder::verdict(TrialId trial) const {
+std::optional<RungVerdict> PromotionLadder::verdict(TrialId trial) const {
   const auto found = places_.find(trial);
   if (found == places_.end() || !found->second.paused) return std::nullopt;
   const auto& [rung, steps, loss, paused] = found->second;
@@ -78,7 +77,7 @@ HYPERTUNE_INLINE std::optional<RungVerdict> PromotionLadder::verdict(TrialId tri
                      .trials = entries.size()};
 }
 
-HYPERTUNE_INLINE bool PromotionLadder::may_go_on(std::size_t rung, const RungEntry& entry) const {
+bool PromotionLadder::may_go_on(std::size_t rung, const RungEntry& entry) const {
   const Rung& r = rungs_[rung];
   if (r.entries.quota() == 0 || r.entries.boundary() < entry) return false;
   if (entry.loss == worst_loss && r.has_finite) return false;
@@ -86,7 +85,7 @@ HYPERTUNE_INLINE bool PromotionLadder::may_go_on(std::size_t rung, const RungEnt
   return found != places_.end() && found->second.paused && found->second.rung == rung;
 }
 
-HYPERTUNE_INLINE void PromotionLadder::enter(std::size_t rung, RungEntry entry, std::size_t reduction) {
+void PromotionLadder::enter(std::size_t rung, RungEntry entry, std::size_t reduction) {
   Rung& r = rungs_[rung];
   if (std::isfinite(entry.loss)) r.has_finite = true;
   std::vector<RungEntry> entered;
@@ -108,13 +107,13 @@ HYPERTUNE_INLINE void PromotionLadder::enter(std::size_t rung, RungEntry entry, 
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Asha::check() const {
+void Asha::check() const {
   if (max_steps < grace_period)
     throw OptionError(type, "max_steps",
                       detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
 }
 
-HYPERTUNE_INLINE Decision Asha::on_report(const Progress& progress) {
+Decision Asha::on_report(const Progress& progress) {
   prepare();
   const double loss = detail::ranked_loss(progress.loss());
   const auto share = static_cast<std::size_t>(reduction_factor);
@@ -131,7 +130,7 @@ HYPERTUNE_INLINE Decision Asha::on_report(const Progress& progress) {
   return survives ? Decision::proceed : Decision::stop;
 }
 
-HYPERTUNE_INLINE void Asha::on_end(TrialId trial, TrialState) {
+void Asha::on_end(TrialId trial, TrialState) {
   prepare();
   if (promotion)
     state_.promoting[bracket_of(trial)].forget(trial);
@@ -139,7 +138,7 @@ HYPERTUNE_INLINE void Asha::on_end(TrialId trial, TrialState) {
     state_.next_rung.erase(trial);
 }
 
-HYPERTUNE_INLINE Choice Asha::choose_next(const Pool& pool) {
+Choice Asha::choose_next(const Pool& pool) {
   prepare();
   if (promotion) {
     const std::size_t rungs = state_.promoting.front().steps().size();
@@ -150,7 +149,7 @@ HYPERTUNE_INLINE Choice Asha::choose_next(const Pool& pool) {
   return pool.more_trials ? Choice::start_new() : Choice::wait();
 }
 
-HYPERTUNE_INLINE std::string Asha::why(TrialId trial, const LossText& losses) const {
+std::string Asha::why(TrialId trial, const LossText& losses) const {
   if (!state_.ready) return {};
   const std::size_t bracket = bracket_of(trial);
   std::optional<detail::RungVerdict> verdict;
@@ -164,7 +163,7 @@ HYPERTUNE_INLINE std::string Asha::why(TrialId trial, const LossText& losses) co
   return state_.shares.size() > 1 ? detail::format("in bracket {} {}", bracket + 1, text) : text;
 }
 
-HYPERTUNE_INLINE void Asha::prepare() {
+void Asha::prepare() {
   if (state_.ready) return;
   double total = 0;
   double size = 1;  // of a bracket relative to the first: 1/reduction_factor per rung fewer, at an equal budget
@@ -184,7 +183,7 @@ HYPERTUNE_INLINE void Asha::prepare() {
   state_.ready = true;
 }
 
-HYPERTUNE_INLINE std::size_t Asha::bracket_of(TrialId trial) const {
+std::size_t Asha::bracket_of(TrialId trial) const {
   if (state_.shares.size() == 1) return 0;
   // Multiples of the golden ratio fill the unit interval evenly, so that any run of trials is distributed in
   // proportion.

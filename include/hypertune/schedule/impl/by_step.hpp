@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::optional<double> ByStep::quantile(int step) const {
+std::optional<double> ByStep::quantile(int step) const {
   const auto found = steps_.find(step);
   if (found == steps_.end()) return std::nullopt;
   const auto& all = found->second;
@@ -18,7 +18,7 @@ HYPERTUNE_INLINE std::optional<double> ByStep::quantile(int step) const {
   return all.next() == worst_loss ? worst_loss : all.boundary() / 2 + all.next() / 2;
 }
 
-HYPERTUNE_INLINE void ByStep::add(int previous, int step, double value, double fraction) {
+void ByStep::add(int previous, int step, double value, double fraction) {
   fraction_ = fraction;
   steps_.try_emplace(step);
   for (auto at = steps_.upper_bound(previous); at != steps_.end() && at->first <= step; ++at) {

@@ -8,8 +8,8 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::vector<std::size_t> mutable_dimensions(const SearchSpace& space,
-                                                             const std::vector<std::string>& names, const char* who) {
+std::vector<std::size_t> mutable_dimensions(const SearchSpace& space, const std::vector<std::string>& names,
+                                            const char* who) {
   const auto changes = [&](std::size_t d) {
     const DomainKind kind = space.domain(d).kind;
     return kind != DomainKind::constant && kind != DomainKind::derived;
@@ -29,7 +29,7 @@ HYPERTUNE_INLINE std::vector<std::size_t> mutable_dimensions(const SearchSpace& 
   return dimensions;
 }
 
-HYPERTUNE_INLINE double perturbed(const DomainInfo& info, double x, double factor) {
+double perturbed(const DomainInfo& info, double x, double factor) {
   double y = x * factor;
   const double width = info.upper - info.lower;
   if (x == 0 && std::isfinite(width)) y = (factor - 1) * width / 2;
@@ -39,8 +39,8 @@ HYPERTUNE_INLINE double perturbed(const DomainInfo& info, double x, double facto
   return std::clamp(y, info.lower, info.upper);
 }
 
-HYPERTUNE_INLINE Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions,
-                                double resample, double factor, Rng& rng) {
+Point explored(const SearchSpace& space, const Point& from, const std::vector<std::size_t>& dimensions, double resample,
+               double factor, Rng& rng) {
   constexpr int tries = 100;
   for (int i = 0; i < tries; ++i) {
     std::vector<double> unit = space.to_unit(from);

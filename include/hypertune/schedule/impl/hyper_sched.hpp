@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Decision HyperSched::on_report(const Progress& progress) {
+Decision HyperSched::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
   if (trial.target == 0) trial.target = grace_period;
   now_ = std::max(now_, progress.now);
@@ -39,21 +39,21 @@ HYPERTUNE_INLINE Decision HyperSched::on_report(const Progress& progress) {
   return Decision::pause;
 }
 
-HYPERTUNE_INLINE void HyperSched::on_resume(TrialId id) {
+void HyperSched::on_resume(TrialId id) {
   const auto found = trials_.find(id);
   if (found == trials_.end() || !std::exchange(found->second.paused, false)) return;
   paused_.erase({found->second.loss, id});
   found->second.target *= reduction_factor;
 }
 
-HYPERTUNE_INLINE void HyperSched::on_end(TrialId id, TrialState) {
+void HyperSched::on_end(TrialId id, TrialState) {
   const auto found = trials_.find(id);
   if (found == trials_.end()) return;
   paused_.erase({found->second.loss, id});
   trials_.erase(found);
 }
 
-HYPERTUNE_INLINE Choice HyperSched::choose_next(const Pool& pool) const {
+Choice HyperSched::choose_next(const Pool& pool) const {
   const Seconds now = std::max(now_, pool.now);
   if (now >= deadline) return paused_.empty() ? Choice::wait() : Choice::stop(paused_.rbegin()->second);
   if (pool.more_trials && may_enter(deadline - now)) {
@@ -64,20 +64,20 @@ HYPERTUNE_INLINE Choice HyperSched::choose_next(const Pool& pool) const {
   return paused_.empty() ? Choice::wait() : Choice::resume(paused_.begin()->second);
 }
 
-HYPERTUNE_INLINE std::string HyperSched::why(TrialId id, const LossText& losses) const {
+std::string HyperSched::why(TrialId id, const LossText& losses) const {
   const auto found = trials_.find(id);
   if (found == trials_.end()) return {};
   return detail::format("at the deadline of {:g} s: paused after {} step{} with {}", deadline, found->second.steps,
                         found->second.steps == 1 ? "" : "s", losses.named(found->second.loss));
 }
 
-HYPERTUNE_INLINE bool HyperSched::may_enter(Seconds left) const {
+bool HyperSched::may_enter(Seconds left) const {
   if (steps_ == 0) return true;
   const Seconds each = step_time_ / static_cast<double>(steps_);
   return each * std::max(grace_period, best_steps_) <= left;
 }
 
-HYPERTUNE_INLINE std::optional<TrialId> HyperSched::promotable() const {
+std::optional<TrialId> HyperSched::promotable() const {
   for (auto rung = rungs_.rbegin(); rung != rungs_.rend(); ++rung) {
     auto quota = rung->second.size() / static_cast<std::size_t>(reduction_factor);
     for (auto entry = rung->second.begin(); quota > 0 && entry != rung->second.end(); ++entry, --quota) {

@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int reduction_factor) {
+std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int reduction_factor) {
   if (max_steps < 1) fail(Errc::usage, "hyperband: max_steps is {}, but must be at least 1", max_steps);
   if (reduction_factor < 2)
     fail(Errc::usage, "hyperband: reduction_factor is {}, but must be at least 2", reduction_factor);
@@ -31,7 +31,7 @@ HYPERTUNE_INLINE std::vector<std::vector<BracketRung>> hyperband_brackets(int ma
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE void HyperBandState::create(TrialId trial) {
+void HyperBandState::create(TrialId trial) {
   if (places_.contains(trial)) return;
   newest_ = std::max(newest_, trial);
   if (brackets_.empty() || brackets_.back().closed) {
@@ -45,7 +45,7 @@ HYPERTUNE_INLINE void HyperBandState::create(TrialId trial) {
   if (bracket.members == plans_[bracket.plan].front().trials) bracket.closed = true;
 }
 
-HYPERTUNE_INLINE Decision HyperBandState::report(TrialId trial, int steps, double loss, bool over) {
+Decision HyperBandState::report(TrialId trial, int steps, double loss, bool over) {
   if (!places_.contains(trial)) {
     if (trial <= newest_) return Decision::stop;  // the trial has ended
     create(trial);
@@ -64,7 +64,7 @@ HYPERTUNE_INLINE Decision HyperBandState::report(TrialId trial, int steps, doubl
   return Decision::pause;
 }
 
-HYPERTUNE_INLINE void HyperBandState::resume(TrialId trial) {
+void HyperBandState::resume(TrialId trial) {
   const auto found = places_.find(trial);
   if (found == places_.end()) return;
   Place& place = found->second;
@@ -73,7 +73,7 @@ HYPERTUNE_INLINE void HyperBandState::resume(TrialId trial) {
   if (place.state == State::promoted) place.state = State::training;
 }
 
-HYPERTUNE_INLINE void HyperBandState::end(TrialId trial) {
+void HyperBandState::end(TrialId trial) {
   const auto found = places_.find(trial);
   if (found == places_.end()) return;
   const Place place = found->second;
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE void HyperBandState::end(TrialId trial) {
   if (bracket->closed) halve(place.bracket);
 }
 
-HYPERTUNE_INLINE Choice HyperBandState::choose(const Pool& pool) {
+Choice HyperBandState::choose(const Pool& pool) {
   while (!losers_.empty() && !places_.contains(losers_.front())) losers_.pop_front();
   if (!losers_.empty()) return Choice::stop(losers_.front());
   while (!winners_.empty() && !still_promoted(winners_.front())) winners_.pop_front();
@@ -100,7 +100,7 @@ HYPERTUNE_INLINE Choice HyperBandState::choose(const Pool& pool) {
   return Choice::wait();
 }
 
-HYPERTUNE_INLINE std::string HyperBandState::why(TrialId trial, const LossText& losses) const {
+std::string HyperBandState::why(TrialId trial, const LossText& losses) const {
   const auto found = verdicts_.find(trial);
   if (found == verdicts_.end()) return {};
   const auto place = places_.find(trial);
@@ -108,15 +108,15 @@ HYPERTUNE_INLINE std::string HyperBandState::why(TrialId trial, const LossText& 
   return place == places_.end() ? text : detail::format("in bracket {} {}", place->second.bracket + 1, text);
 }
 
-HYPERTUNE_INLINE void HyperBandState::close(std::uint64_t number) {
+void HyperBandState::close(std::uint64_t number) {
   Bracket* bracket = find_bracket(number);
   if (bracket == nullptr || bracket->closed) return;
   bracket->closed = true;
   halve(number);
 }
 
-HYPERTUNE_INLINE std::size_t HyperBandState::promotions(const Bracket& bracket, std::size_t rung,
-                                                        const std::vector<RungEntry>& arrived) const {
+std::size_t HyperBandState::promotions(const Bracket& bracket, std::size_t rung,
+                                       const std::vector<RungEntry>& arrived) const {
   const auto& plan = plans_[bracket.plan];
   const std::int64_t planned = plan[rung].trials * bracket.members / plan.front().trials;
   const auto quota = std::min(static_cast<std::size_t>(std::max<std::int64_t>(1, planned)), arrived.size());
@@ -125,7 +125,7 @@ HYPERTUNE_INLINE std::size_t HyperBandState::promotions(const Bracket& bracket, 
   return finite > 0 ? std::min(quota, finite) : quota;
 }
 
-HYPERTUNE_INLINE std::optional<TrialId> HyperBandState::first_to_resume(const Bracket& bracket) const {
+std::optional<TrialId> HyperBandState::first_to_resume(const Bracket& bracket) const {
   auto arrived = bracket.arrived;
   std::sort(arrived.begin(), arrived.end());
   for (std::size_t rung = bracket.rung + 1; !arrived.empty(); ++rung) {
@@ -136,7 +136,7 @@ HYPERTUNE_INLINE std::optional<TrialId> HyperBandState::first_to_resume(const Br
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE void HyperBandState::halve(std::uint64_t number) {
+void HyperBandState::halve(std::uint64_t number) {
   Bracket& bracket = *find_bracket(number);
   const auto& plan = plans_[bracket.plan];
   while (bracket.training == 0 && !bracket.arrived.empty()) {

@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE void CurveEnsemble::add(double step, double value) {
+void CurveEnsemble::add(double step, double value) {
   if (count_ == 0) {
     first_ = value;
     low_ = high_ = 0;
@@ -27,7 +27,7 @@ HYPERTUNE_INLINE void CurveEnsemble::add(double step, double value) {
   }
 }
 
-HYPERTUNE_INLINE double CurveEnsemble::below(double step, double target) const {
+double CurveEnsemble::below(double step, double target) const {
   const double range = high_ - low_;
   const double n = static_cast<double>(count_);
   const double goal = target - first_;
@@ -70,7 +70,7 @@ HYPERTUNE_INLINE double CurveEnsemble::below(double step, double target) const {
   return weights > 0 ? total / weights : 0.5;
 }
 
-HYPERTUNE_INLINE double CurveEnsemble::basis(std::size_t j, double step) {
+double CurveEnsemble::basis(std::size_t j, double step) {
   // Powers from 1/16 to 4; rates from 1/1000 to about 2 per step.
   if (j < powers) return std::pow(step, -std::exp2(-4 + 6.0 * static_cast<double>(j) / (powers - 1)));
   return std::exp(-step * std::exp2(-10 + static_cast<double>(j - powers)));
@@ -80,7 +80,7 @@ HYPERTUNE_INLINE double CurveEnsemble::basis(std::size_t j, double step) {
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Decision LearningCurve::on_report(const Progress& progress) {
+Decision LearningCurve::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
   ++trial.reports;
   const double loss = progress.loss();
@@ -97,7 +97,7 @@ HYPERTUNE_INLINE Decision LearningCurve::on_report(const Progress& progress) {
   return verdict_.chance < chance ? Decision::stop : Decision::proceed;
 }
 
-HYPERTUNE_INLINE std::string LearningCurve::why(TrialId, const LossText& losses) const {
+std::string LearningCurve::why(TrialId, const LossText& losses) const {
   if (!std::isfinite(verdict_.loss) && verdict_.chance == 0)
     return detail::format("after {} reports without a finite {}", points, losses.name());
   return detail::format("at step {}: {}, with a chance of {:.2g} to get there in {} steps ({:g} is asked for)",

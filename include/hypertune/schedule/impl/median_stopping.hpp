@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Decision MedianStopping::on_report(const Progress& progress) {
+Decision MedianStopping::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
   const double loss = progress.loss();
   if (std::isfinite(loss)) {

@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE bool dominates(const LossVector& a, const LossVector& b) {
+bool dominates(const LossVector& a, const LossVector& b) {
   bool better = false;
   for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
     if (a[k] > b[k]) return false;
@@ -18,7 +18,7 @@ HYPERTUNE_INLINE bool dominates(const LossVector& a, const LossVector& b) {
   return better;
 }
 
-HYPERTUNE_INLINE bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
+bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
   const auto finite = [&](std::size_t i) {
     return std::all_of(points[i].begin(), points[i].end(), [](double v) { return std::isfinite(v); });
   };
@@ -97,13 +97,13 @@ HYPERTUNE_INLINE bool among_first(const std::vector<LossVector>& points, std::si
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void MoAsha::check() const {
+void MoAsha::check() const {
   if (max_steps < grace_period)
     throw OptionError(type, "max_steps",
                       detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
 }
 
-HYPERTUNE_INLINE Decision MoAsha::on_report(const Progress& progress) {
+Decision MoAsha::on_report(const Progress& progress) {
   if (rungs_.empty())
     for (const int steps : detail::rung_steps(grace_period, max_steps, reduction_factor)) rungs_.push_back({steps});
   detail::LossVector losses(progress.losses.begin(), progress.losses.end());
@@ -118,7 +118,7 @@ HYPERTUNE_INLINE Decision MoAsha::on_report(const Progress& progress) {
   return survives ? Decision::proceed : Decision::stop;
 }
 
-HYPERTUNE_INLINE std::string MoAsha::why(TrialId trial, const LossText& losses) const {
+std::string MoAsha::why(TrialId trial, const LossText& losses) const {
   const auto next = next_.find(trial);
   if (next == next_.end() || next->second == 0 || next->second > rungs_.size()) return {};
   const std::size_t at = next->second - 1;
@@ -128,7 +128,7 @@ HYPERTUNE_INLINE std::string MoAsha::why(TrialId trial, const LossText& losses) 
                         rung.losses.size() / static_cast<std::size_t>(reduction_factor), rung.losses.size());
 }
 
-HYPERTUNE_INLINE bool MoAsha::enter(Rung& rung, const detail::LossVector& losses) const {
+bool MoAsha::enter(Rung& rung, const detail::LossVector& losses) const {
   if (rung.losses.size() < static_cast<std::size_t>(history)) {
     rung.losses.push_back(losses);
   } else {

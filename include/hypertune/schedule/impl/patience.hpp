@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Decision Patience::on_report(const Progress& progress) {
+Decision Patience::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
   if (progress.loss() < trial.best - min_delta) {
     trial.best = progress.loss();
@@ -16,7 +16,7 @@ HYPERTUNE_INLINE Decision Patience::on_report(const Progress& progress) {
   return stuck && progress.steps >= grace_period ? Decision::stop : Decision::proceed;
 }
 
-HYPERTUNE_INLINE std::string Patience::why(TrialId id, const LossText& losses) const {
+std::string Patience::why(TrialId id, const LossText& losses) const {
   const auto found = trials_.find(id);
   if (found == trials_.end()) return {};
   const Trial& trial = found->second;

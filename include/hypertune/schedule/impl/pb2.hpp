@@ -10,14 +10,14 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Pb2::prepare(const SearchSpace& space, std::uint64_t seed) {
+void Pb2::prepare(const SearchSpace& space, std::uint64_t seed) {
   space_ = space;
   seed_ = seed;
   dimensions_ = detail::mutable_dimensions(space, mutate, "pb2");
   std::erase_if(dimensions_, [&](std::size_t d) { return space.domain(d).kind == DomainKind::categorical; });
 }
 
-HYPERTUNE_INLINE Decision Pb2::on_report(const Progress& progress) {
+Decision Pb2::on_report(const Progress& progress) {
   const bool pauses =
       state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), perturbation_interval, 1);
   if (pauses) {
@@ -29,7 +29,7 @@ HYPERTUNE_INLINE Decision Pb2::on_report(const Progress& progress) {
   return detail::Population::decide(progress, pauses, max_steps);
 }
 
-HYPERTUNE_INLINE Choice Pb2::choose_next(const Pool& pool) const {
+Choice Pb2::choose_next(const Pool& pool) const {
   return state_.choose(pool, population_size, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
     Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 4, member.pauses});
     const auto donor = state_.truncation(trial, quantile_fraction, rng);
@@ -39,14 +39,14 @@ HYPERTUNE_INLINE Choice Pb2::choose_next(const Pool& pool) const {
   });
 }
 
-HYPERTUNE_INLINE std::vector<double> Pb2::cube(const Point& point) const {
+std::vector<double> Pb2::cube(const Point& point) const {
   const auto unit = space_->to_unit(point);
   std::vector<double> x;
   for (const std::size_t d : dimensions_) x.push_back(is_active(unit[d]) ? unit[d] : 0.5);
   return x;
 }
 
-HYPERTUNE_INLINE std::optional<Point> Pb2::placed(const Point& base, std::span<const double> x, Rng& rng) const {
+std::optional<Point> Pb2::placed(const Point& base, std::span<const double> x, Rng& rng) const {
   auto unit = space_->to_unit(base);
   for (double& u : unit)
     if (!is_active(u)) u = uniform01(rng);
@@ -55,7 +55,7 @@ HYPERTUNE_INLINE std::optional<Point> Pb2::placed(const Point& base, std::span<c
   return space_->feasible(point) ? std::optional(std::move(point)) : std::nullopt;
 }
 
-HYPERTUNE_INLINE Point Pb2::explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const {
+Point Pb2::explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const {
   const Point& base = donor.point;
   if (!space_ || dimensions_.empty()) return base;
   constexpr std::size_t min_seen = 4;

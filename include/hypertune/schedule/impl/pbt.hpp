@@ -8,19 +8,19 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Pbt::prepare(const SearchSpace& space, std::uint64_t seed) {
+void Pbt::prepare(const SearchSpace& space, std::uint64_t seed) {
   space_ = space;
   seed_ = seed;
   dimensions_ = detail::mutable_dimensions(space, mutate, "pbt");
 }
 
-HYPERTUNE_INLINE Decision Pbt::on_report(const Progress& progress) {
+Decision Pbt::on_report(const Progress& progress) {
   const bool pauses = state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()),
                                     perturbation_interval, static_cast<std::size_t>(window));
   return detail::Population::decide(progress, pauses, max_steps);
 }
 
-HYPERTUNE_INLINE Choice Pbt::choose_next(const Pool& pool) const {
+Choice Pbt::choose_next(const Pool& pool) const {
   return state_.choose(pool, population_size, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
     if (member.steps < burn_in_period) return Choice::resume(trial);
     Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 3, member.pauses});
@@ -34,7 +34,7 @@ HYPERTUNE_INLINE Choice Pbt::choose_next(const Pool& pool) const {
   });
 }
 
-HYPERTUNE_INLINE std::optional<TrialId> Pbt::by_test(TrialId trial, Rng& rng) const {
+std::optional<TrialId> Pbt::by_test(TrialId trial, Rng& rng) const {
   const int mark = state_[trial].mark;
   if (!state_.held(mark, state_.donors_of(1))) return std::nullopt;
   std::vector<TrialId> others;

@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Decision Percentile::on_report(const Progress& progress) {
+Decision Percentile::on_report(const Progress& progress) {
   Trial& trial = trials_[progress.trial];
   trial.best = std::min(trial.best, detail::ranked_loss(progress.loss()));
   Decision decision = Decision::proceed;

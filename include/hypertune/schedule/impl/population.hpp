@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE void Population::end(TrialId trial) {
+void Population::end(TrialId trial) {
   const auto found = members_.find(trial);
   if (found == members_.end()) return;
   waiting_.erase({found->second.steps, trial});
@@ -15,7 +15,7 @@ HYPERTUNE_INLINE void Population::end(TrialId trial) {
   forget_rounds();
 }
 
-HYPERTUNE_INLINE bool Population::report(TrialId trial, int steps, double loss, int interval, std::size_t window) {
+bool Population::report(TrialId trial, int steps, double loss, int interval, std::size_t window) {
   const auto [found, is_new] = members_.try_emplace(trial);
   if (is_new) ++at_mark_[0];
   PopulationMember& member = found->second;
@@ -33,7 +33,7 @@ HYPERTUNE_INLINE bool Population::report(TrialId trial, int steps, double loss, 
   return true;
 }
 
-HYPERTUNE_INLINE void Population::pause(TrialId trial) {
+void Population::pause(TrialId trial) {
   const auto found = members_.find(trial);
   if (found == members_.end()) return;
   PopulationMember& member = found->second;
@@ -43,7 +43,7 @@ HYPERTUNE_INLINE void Population::pause(TrialId trial) {
       trial, {.point = member.point, .steps = member.steps, .loss = member.loss, .recent = member.recent});
 }
 
-HYPERTUNE_INLINE void Population::exploit(TrialId trial, TrialId donor, const Point& point, int steps, int interval) {
+void Population::exploit(TrialId trial, TrialId donor, const Point& point, int steps, int interval) {
   PopulationMember& member = members_[trial];
   if (member.paused) waiting_.erase({member.steps, trial});
   member.steps = steps;
@@ -56,21 +56,21 @@ HYPERTUNE_INLINE void Population::exploit(TrialId trial, TrialId donor, const Po
   if (member.paused) waiting_.insert({member.steps, trial});
 }
 
-HYPERTUNE_INLINE void Population::resume(TrialId trial) {
+void Population::resume(TrialId trial) {
   const auto found = members_.find(trial);
   if (found == members_.end()) return;
   found->second.paused = false;
   waiting_.erase({found->second.steps, trial});
 }
 
-HYPERTUNE_INLINE const PopulationArrival* Population::find(TrialId trial, int mark) const {
+const PopulationArrival* Population::find(TrialId trial, int mark) const {
   const auto round = rounds_.find(mark);
   if (round == rounds_.end()) return nullptr;
   const auto found = round->second.arrivals.find(trial);
   return found == round->second.arrivals.end() ? nullptr : &found->second;
 }
 
-HYPERTUNE_INLINE std::optional<TrialId> Population::truncation(TrialId trial, double quantile, Rng& rng) const {
+std::optional<TrialId> Population::truncation(TrialId trial, double quantile, Rng& rng) const {
   const PopulationMember& member = (*this)[trial];
   const auto ranked = ranking(trial);
   if (ranked.size() < 2 || !held(member.mark, donors_of(quantile))) return std::nullopt;
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE std::optional<TrialId> Population::truncation(TrialId trial, do
   return ranked[std::min(at, donors - 1)].trial;
 }
 
-HYPERTUNE_INLINE bool Population::may_give(TrialId trial, int steps, double quantile, int interval) const {
+bool Population::may_give(TrialId trial, int steps, double quantile, int interval) const {
   const int mark = steps / interval;
   const auto* arrival = find(trial, mark);
   if (arrival == nullptr || arrival->steps != steps || arrival->loss == worst_loss) return false;
@@ -98,14 +98,14 @@ HYPERTUNE_INLINE bool Population::may_give(TrialId trial, int steps, double quan
   return static_cast<std::size_t>(place - ranked.begin()) < donors;
 }
 
-HYPERTUNE_INLINE void Population::Round::add(TrialId trial, PopulationArrival arrival) {
+void Population::Round::add(TrialId trial, PopulationArrival arrival) {
   erase(trial);
   const RungEntry entry{arrival.loss, trial};
   ranked.insert(std::upper_bound(ranked.begin(), ranked.end(), entry), entry);
   arrivals.emplace(trial, std::move(arrival));
 }
 
-HYPERTUNE_INLINE void Population::Round::erase(TrialId trial) {
+void Population::Round::erase(TrialId trial) {
   const auto found = arrivals.find(trial);
   if (found == arrivals.end()) return;
   const RungEntry entry{found->second.loss, trial};
@@ -113,26 +113,26 @@ HYPERTUNE_INLINE void Population::Round::erase(TrialId trial) {
   arrivals.erase(found);
 }
 
-HYPERTUNE_INLINE bool Population::can_be_judged(const PopulationMember& member, bool synchronous) const {
+bool Population::can_be_judged(const PopulationMember& member, bool synchronous) const {
   if (synchronous) return at_mark_.begin()->first >= member.mark;
   const auto round = rounds_.find(member.mark);
   return round == rounds_.end() || round->second.arrivals.size() >= 3 * close_behind(member);
 }
 
-HYPERTUNE_INLINE std::size_t Population::close_behind(const PopulationMember& member) const {
+std::size_t Population::close_behind(const PopulationMember& member) const {
   std::size_t count = 0;
   for (auto at = at_mark_.lower_bound(member.previous); at != at_mark_.end() && at->first < member.mark; ++at)
     count += at->second;
   return count;
 }
 
-HYPERTUNE_INLINE void Population::move_to(PopulationMember& member, int mark) {
+void Population::move_to(PopulationMember& member, int mark) {
   ++at_mark_[mark];
   leave_mark(std::exchange(member.mark, mark));
   forget_rounds();
 }
 
-HYPERTUNE_INLINE void Population::forget_rounds() {
+void Population::forget_rounds() {
   if (at_mark_.empty())
     rounds_.clear();
   else

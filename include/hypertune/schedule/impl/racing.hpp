@@ -8,14 +8,14 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE double Race::Runner::mean(std::size_t n) const {
+double Race::Runner::mean(std::size_t n) const {
   if (n == values.size()) return sum / static_cast<double>(n);
   double s = 0;
   for (std::size_t i = 0; i < n; ++i) s += values[i];
   return s / static_cast<double>(n);
 }
 
-HYPERTUNE_INLINE Decision Race::on_report(const Progress& progress) {
+Decision Race::on_report(const Progress& progress) {
   if (progress.steps < 1) return Decision::proceed;
   Runner& runner = state_.running[progress.trial];
   take(runner, static_cast<std::size_t>(progress.steps), progress.loss());
@@ -24,7 +24,7 @@ HYPERTUNE_INLINE Decision Race::on_report(const Progress& progress) {
   return complete ? Decision::complete : worse ? Decision::stop : Decision::proceed;
 }
 
-HYPERTUNE_INLINE void Race::on_end(TrialId trial, TrialState state) {
+void Race::on_end(TrialId trial, TrialState state) {
   state_.running.erase(trial);
   if (trial != state_.best_trial || state != TrialState::failed) return;
   // A trial that failed is no longer the reference: the best running one takes its place.
@@ -37,14 +37,14 @@ HYPERTUNE_INLINE void Race::on_end(TrialId trial, TrialState state) {
     if (better(state_.running.at(other), state_.best)) lead(other, state_.running.at(other));
 }
 
-HYPERTUNE_INLINE std::string Race::why(TrialId, const LossText& losses) const {
+std::string Race::why(TrialId, const LossText& losses) const {
   std::string means = detail::format("after {} instances: mean {} of trial {}", state_.instances,
                                      losses.against(state_.mean, state_.least, "against"), state_.best_trial);
   if (state_.level == 0) return means;
   return means + detail::format(" (as likely by chance as {:.2g}, below {:.2g})", state_.chance, state_.level);
 }
 
-HYPERTUNE_INLINE void Race::take(Runner& runner, std::size_t steps, double loss) const {
+void Race::take(Runner& runner, std::size_t steps, double loss) const {
   const std::size_t before = runner.values.size();
   if (steps <= before) return;  // reported again after a restart
   double value = loss == loss ? loss : worst_loss;
@@ -56,14 +56,14 @@ HYPERTUNE_INLINE void Race::take(Runner& runner, std::size_t steps, double loss)
   if (runner.sum != runner.sum) runner.sum = worst_loss;
 }
 
-HYPERTUNE_INLINE bool Race::better(const Runner& a, const Runner& b) {
+bool Race::better(const Runner& a, const Runner& b) {
   if (b.values.empty()) return !a.values.empty();
   const std::size_t n = std::min(a.values.size(), b.values.size());
   const double ours = a.mean(n), theirs = b.mean(n);
   return n == b.values.size() ? ours < theirs : false;
 }
 
-HYPERTUNE_INLINE bool Race::judge(TrialId trial, Runner& runner) {
+bool Race::judge(TrialId trial, Runner& runner) {
   Runner& best = state_.best;
   if (trial == state_.best_trial || better(runner, best)) {
     lead(trial, runner);
@@ -84,7 +84,7 @@ HYPERTUNE_INLINE bool Race::judge(TrialId trial, Runner& runner) {
   return state_.chance < level;
 }
 
-HYPERTUNE_INLINE double Race::chance(TrialId trial, const Runner& runner, std::size_t n) const {
+double Race::chance(TrialId trial, const Runner& runner, std::size_t n) const {
   const Runner& best = state_.best;
   if (test == RaceTest::friedman) {
     std::vector<std::span<const double>> series{{runner.values.data(), n}, {best.values.data(), n}};

@@ -9,13 +9,13 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void SuccessiveHalving::check() const {
+void SuccessiveHalving::check() const {
   if (max_steps < grace_period)
     throw OptionError(type, "max_steps",
                       detail::format("is {}, but must be at least grace_period, {}", max_steps, grace_period));
 }
 
-HYPERTUNE_INLINE void SuccessiveHalving::on_create(TrialId trial) {
+void SuccessiveHalving::on_create(TrialId trial) {
   if (rounds_.empty() || rounds_.back().closed) rounds_.emplace_back();
   Round& round = rounds_.back();
   places_[trial] = {.round = rounds_.size() - 1};
@@ -24,7 +24,7 @@ HYPERTUNE_INLINE void SuccessiveHalving::on_create(TrialId trial) {
   if (trials > 0 && round.members == static_cast<std::size_t>(trials)) round.closed = true;
 }
 
-HYPERTUNE_INLINE Decision SuccessiveHalving::on_report(const Progress& progress) {
+Decision SuccessiveHalving::on_report(const Progress& progress) {
   const auto found = places_.find(progress.trial);
   if (found == places_.end()) return Decision::stop;
   if (progress.steps >= max_steps) return Decision::complete;
@@ -41,7 +41,7 @@ HYPERTUNE_INLINE Decision SuccessiveHalving::on_report(const Progress& progress)
   return Decision::pause;
 }
 
-HYPERTUNE_INLINE void SuccessiveHalving::on_resume(TrialId trial) {
+void SuccessiveHalving::on_resume(TrialId trial) {
   const auto found = places_.find(trial);
   if (found == places_.end() || !found->second.waits) return;
   Round& round = rounds_[found->second.round];
@@ -53,7 +53,7 @@ HYPERTUNE_INLINE void SuccessiveHalving::on_resume(TrialId trial) {
   found->second.waits = false;
 }
 
-HYPERTUNE_INLINE void SuccessiveHalving::on_end(TrialId trial, TrialState) {
+void SuccessiveHalving::on_end(TrialId trial, TrialState) {
   const auto found = places_.find(trial);
   if (found == places_.end()) return;
   const Place place = found->second;
@@ -67,7 +67,7 @@ HYPERTUNE_INLINE void SuccessiveHalving::on_end(TrialId trial, TrialState) {
   halve(round);
 }
 
-HYPERTUNE_INLINE Choice SuccessiveHalving::choose_next(const Pool& pool) const {
+Choice SuccessiveHalving::choose_next(const Pool& pool) const {
   if (!losers_.empty()) return Choice::stop(*losers_.begin());
   if (!winners_.empty()) return Choice::resume(*winners_.begin());
   if (pool.more_trials) return Choice::start_new();
@@ -77,13 +77,13 @@ HYPERTUNE_INLINE Choice SuccessiveHalving::choose_next(const Pool& pool) const {
   return Choice::wait();
 }
 
-HYPERTUNE_INLINE int SuccessiveHalving::target(std::size_t rung) const {
+int SuccessiveHalving::target(std::size_t rung) const {
   std::int64_t steps = grace_period;
   for (std::size_t i = 0; i < rung && steps < max_steps; ++i) steps *= reduction_factor;
   return static_cast<int>(std::min<std::int64_t>(steps, max_steps));
 }
 
-HYPERTUNE_INLINE void SuccessiveHalving::halve(Round& round) {
+void SuccessiveHalving::halve(Round& round) {
   if (!round.closed || round.training > 0 || round.arrived.empty()) return;
   auto arrived = std::exchange(round.arrived, {});
   std::sort(arrived.begin(), arrived.end());

@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE double welch_less(std::span<const double> a, std::span<const double> b) {
+double welch_less(std::span<const double> a, std::span<const double> b) {
   struct Moments {
     double n = 0, mean = 0, variance = 0;
     explicit Moments(std::span<const double> values) {

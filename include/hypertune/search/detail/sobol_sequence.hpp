@@ -1,8 +1,6 @@
 // SobolSequence: evenly distributed points, accessible by index.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <boost/random/sobol.hpp>
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Suggestion MixedGrid::suggest(const Ask& ask) {
+Suggestion MixedGrid::suggest(const Ask& ask) {
   const auto& space = *state_.space;
   const auto& combinations = *state_.combinations;
   Suggestion first = inner.suggest(ask);
@@ -24,14 +24,14 @@ HYPERTUNE_INLINE Suggestion MixedGrid::suggest(const Ask& ask) {
   fail(Errc::space, "no combination of the grid dimensions was found that meets the constraints: loosen them");
 }
 
-HYPERTUNE_INLINE std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
+std::int64_t trials_per_sample(const SearchSpace& space, const AnySearcher& search) {
   if (search.covers_grid() || space.grid_size() <= 1) return 1;
   const auto combinations = static_cast<std::int64_t>(GridCombinations(space).size());
   if (combinations == 0) fail(Errc::space, "no combination of the grid dimensions meets the constraints: loosen them");
   return combinations;
 }
 
-HYPERTUNE_INLINE void Repeat::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Repeat::prepare(const SearchSpace& space, const SearchContext& goal) {
   if (times < 1) fail(Errc::usage, "repeat: each configuration is tried {} times, but must be at least once", times);
   state_ = {};
   if (space.grid_size() > 1 && !inner.covers_grid()) inner = mixed_grid(std::move(inner));
@@ -41,7 +41,7 @@ HYPERTUNE_INLINE void Repeat::prepare(const SearchSpace& space, const SearchCont
   inner.prepare(space, own);
 }
 
-HYPERTUNE_INLINE void Repeat::start(const Observation& o) {
+void Repeat::start(const Observation& o) {
   const auto same = std::find_if(state_.open.begin(), state_.open.end(), [&](std::int64_t g) {
     return detail::same_point(state_.groups_under_way.at(g).point, o.point);
   });
@@ -56,7 +56,7 @@ HYPERTUNE_INLINE void Repeat::start(const Observation& o) {
   state_.group_of[o.trial] = g;
 }
 
-HYPERTUNE_INLINE void Repeat::end(const Observation& o) {
+void Repeat::end(const Observation& o) {
   const auto found = state_.group_of.find(o.trial);
   if (found == state_.group_of.end()) return;
   const std::int64_t g = found->second;
@@ -92,26 +92,26 @@ HYPERTUNE_INLINE void Repeat::end(const Observation& o) {
   state_.groups_under_way.erase(g);
 }
 
-HYPERTUNE_INLINE void Limit::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Limit::prepare(const SearchSpace& space, const SearchContext& goal) {
   if (max_concurrent < 1)
     fail(Errc::usage, "limit: {} trials at a time are none at all: at least 1 is needed", max_concurrent);
   pending_.clear();
   inner.prepare(space, goal);
 }
 
-HYPERTUNE_INLINE void Limit::observe(const Observation& o) {
+void Limit::observe(const Observation& o) {
   if (o.kind == Observation::Kind::started) pending_.insert(o.trial);
   if (o.kind == Observation::Kind::ended) pending_.erase(o.trial);
   inner.observe(o);
 }
 
-HYPERTUNE_INLINE void StartWith::prepare(const SearchSpace& space, const SearchContext& goal) {
+void StartWith::prepare(const SearchSpace& space, const SearchContext& goal) {
   waiting_.clear();
   for (const Params& params : first) waiting_.push_back(space.configuration(params));
   inner.prepare(space, goal);
 }
 
-HYPERTUNE_INLINE void StartWith::observe(const Observation& o) {
+void StartWith::observe(const Observation& o) {
   if (o.kind == Observation::Kind::started) {
     const auto found =
         std::find_if(waiting_.begin(), waiting_.end(), [&](const Point& p) { return detail::same_point(p, o.point); });

@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal) {
+AutoChoice auto_choice(const SearchSpace& space, const SearchContext& goal) {
   std::size_t numeric = 0, discrete = 0;
   bool conditional = false;
   for (std::size_t d = 0; d < space.size(); ++d) {
@@ -30,7 +30,7 @@ HYPERTUNE_INLINE AutoChoice auto_choice(const SearchSpace& space, const SearchCo
   return AutoChoice::gp;
 }
 
-HYPERTUNE_INLINE void AutoState::prepare(const SearchSpace& space, const SearchContext& goal) {
+void AutoState::prepare(const SearchSpace& space, const SearchContext& goal) {
   parallelism_ = static_cast<std::size_t>(std::max(1, goal.parallelism));
   space_ = space;
   goal_ = goal;
@@ -55,7 +55,7 @@ HYPERTUNE_INLINE void AutoState::prepare(const SearchSpace& space, const SearchC
   chosen_->prepare(space, goal);
 }
 
-HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
+Suggestion AutoState::suggest(const Ask& ask) {
   if (chosen_) return tried_.all_tried() ? Suggestion::exhausted() : chosen_->suggest(ask);
   switch (means()) {
     case Means::random:
@@ -78,7 +78,7 @@ HYPERTUNE_INLINE Suggestion AutoState::suggest(const Ask& ask) {
   return suggestion;
 }
 
-HYPERTUNE_INLINE void AutoState::observe(const Observation& o) {
+void AutoState::observe(const Observation& o) {
   if (chosen_) {
     if (finite_ && o.kind == Observation::Kind::started) tried_.add(o.point);
     return chosen_->observe(o);
@@ -107,13 +107,13 @@ HYPERTUNE_INLINE void AutoState::observe(const Observation& o) {
   if (o.kind == Observation::Kind::ended) others_.erase(o.trial);
 }
 
-HYPERTUNE_INLINE Seconds AutoState::cost(Means by) const {
+Seconds AutoState::cost(Means by) const {
   return by == Means::all   ? gp_ask_seconds(dimensions_, ended_)
          : by == Means::tpe ? tpe_ask_seconds(dimensions_, ended_)
                             : 0;
 }
 
-HYPERTUNE_INLINE bool AutoState::quick() const {
+bool AutoState::quick() const {
   if (chosen_) return chosen_->quick();
   const Means by = means();
   if (by == Means::random) return true;
@@ -122,7 +122,7 @@ HYPERTUNE_INLINE bool AutoState::quick() const {
   return whose == Turn::gp ? gp_->quick() : whose == Turn::tpe && tpe_->quick();
 }
 
-HYPERTUNE_INLINE auto AutoState::turn() const -> Turn {
+auto AutoState::turn() const -> Turn {
   const Turn in_turn = started_ % 2 == 1 ? Turn::tpe : Turn::gp;
   if (cut_short()) return in_turn;
   if (!gp_->stagnant()) return Turn::gp;
@@ -130,7 +130,7 @@ HYPERTUNE_INLINE auto AutoState::turn() const -> Turn {
   return started_ % 2 == 0 ? Turn::other : Turn::found;  // which of the two is decided only if needed
 }
 
-HYPERTUNE_INLINE GaussianProcess AutoState::next_other() const {
+GaussianProcess AutoState::next_other() const {
   SearchContext goal = goal_;
   goal.seed = derived_rng(goal_.seed, {others_begun_, 0x6175746fU})();
   GaussianProcess next;
@@ -138,7 +138,7 @@ HYPERTUNE_INLINE GaussianProcess AutoState::next_other() const {
   return next;
 }
 
-HYPERTUNE_INLINE void AutoState::begin_other() {
+void AutoState::begin_other() {
   for (const auto* search : {&*gp_, other_ ? &*other_ : nullptr})
     if (search != nullptr && search->best() != nullptr && !known(search->best()->features))
       minima_.push_back(search->best()->features);
@@ -147,14 +147,14 @@ HYPERTUNE_INLINE void AutoState::begin_other() {
   ++others_begun_;
 }
 
-HYPERTUNE_INLINE bool AutoState::done() const {
+bool AutoState::done() const {
   const auto *best = other_->best(), *first = gp_->best();
   if (best == nullptr || first == nullptr) return false;
   return known(best->features) || near(best->features, first->features) ||
          other_->stagnant(best->standing() > first->standing() ? 1e-3 : 1e-5);
 }
 
-HYPERTUNE_INLINE bool AutoState::cut_short() const {
+bool AutoState::cut_short() const {
   if (steps_.size() < parallelism_ + 4) return false;
   int longest = 0;
   for (const auto& [trial, steps] : steps_) longest = std::max(longest, steps);
@@ -165,11 +165,11 @@ HYPERTUNE_INLINE bool AutoState::cut_short() const {
   return 2 * cut > older;
 }
 
-HYPERTUNE_INLINE bool AutoState::known(const std::vector<double>& features) const {
+bool AutoState::known(const std::vector<double>& features) const {
   return std::any_of(minima_.begin(), minima_.end(), [&](const auto& minimum) { return near(features, minimum); });
 }
 
-HYPERTUNE_INLINE bool AutoState::near(const std::vector<double>& a, const std::vector<double>& b) const {
+bool AutoState::near(const std::vector<double>& a, const std::vector<double>& b) const {
   return gp::distance(gp_->state_->encoding, a, b) < 0.05;
 }
 
@@ -177,14 +177,14 @@ HYPERTUNE_INLINE bool AutoState::near(const std::vector<double>& a, const std::v
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Auto::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Auto::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::AutoState());
   state_->prepare(space, goal);
 }
-HYPERTUNE_INLINE Suggestion Auto::suggest(const Ask& ask) { return state_->suggest(ask); }
-HYPERTUNE_INLINE void Auto::observe(const Observation& o) { state_->observe(o); }
-HYPERTUNE_INLINE std::string Auto::name() const { return state_ ? state_->name() : "auto"; }
-HYPERTUNE_INLINE bool Auto::cheap() const { return state_ && state_->cheap(); }
-HYPERTUNE_INLINE bool Auto::quick() const { return state_ && state_->quick(); }
+Suggestion Auto::suggest(const Ask& ask) { return state_->suggest(ask); }
+void Auto::observe(const Observation& o) { state_->observe(o); }
+std::string Auto::name() const { return state_ ? state_->name() : "auto"; }
+bool Auto::cheap() const { return state_ && state_->cheap(); }
+bool Auto::quick() const { return state_ && state_->quick(); }
 
 }  // namespace hypertune::inline v0

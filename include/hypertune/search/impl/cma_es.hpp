@@ -6,13 +6,13 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void CmaEs::prepare(const SearchSpace& space, const SearchContext& goal) {
+void CmaEs::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::CmaState(space, goal, {population_size, sigma0, restart_strategy, shape}));
 }
 
-HYPERTUNE_INLINE Suggestion CmaEs::suggest(const Ask& ask) { return state_->suggest(ask); }
+Suggestion CmaEs::suggest(const Ask& ask) { return state_->suggest(ask); }
 
-HYPERTUNE_INLINE void CmaEs::observe(const Observation& o) {
+void CmaEs::observe(const Observation& o) {
   switch (o.kind) {
     case Observation::Kind::started: return state_->started(o.trial, o.point);
     case Observation::Kind::report: return state_->reported(o);

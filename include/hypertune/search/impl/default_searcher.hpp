@@ -6,6 +6,6 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE AnySearcher default_searcher() { return Auto{}; }
+AnySearcher default_searcher() { return Auto{}; }
 
 }  // namespace hypertune::inline v0

@@ -6,13 +6,13 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void DifferentialEvolution::prepare(const SearchSpace& space, const SearchContext& goal) {
+void DifferentialEvolution::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(
       detail::DifferentialState(space, goal, {population_size, mutation_factor, crossover_probability}));
 }
 
-HYPERTUNE_INLINE Suggestion DifferentialEvolution::suggest(const Ask& ask) { return state_->suggest(ask); }
+Suggestion DifferentialEvolution::suggest(const Ask& ask) { return state_->suggest(ask); }
 
-HYPERTUNE_INLINE void DifferentialEvolution::observe(const Observation& o) { state_->observe(o); }
+void DifferentialEvolution::observe(const Observation& o) { state_->observe(o); }
 
 }  // namespace hypertune::inline v0

@@ -45,40 +45,38 @@ struct GaussianProcess::Place {
   double radius;
 };
 
-HYPERTUNE_INLINE bool GaussianProcess::stagnant(double counts) const {
+bool GaussianProcess::stagnant(double counts) const {
   return state_ && state_->goal.objectives <= 1 &&
          detail::gp::stagnant(state_->history, state_->epoch, state_->encoding, counts);
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::converged() const {
+bool GaussianProcess::converged() const {
   return stagnant() && state_->center &&
          detail::gp::converged(state_->history, state_->epoch, state_->encoding, *state_->center);
 }
 
-HYPERTUNE_INLINE auto GaussianProcess::best() const -> const Record* {
+auto GaussianProcess::best() const -> const Record* {
   return state_ && state_->center ? &state_->history.ended[*state_->center] : nullptr;
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::tried(const Point& point) const {
-  return state_ && state_->tried.contains(point);
-}
+bool GaussianProcess::tried(const Point& point) const { return state_ && state_->tried.contains(point); }
 
-HYPERTUNE_INLINE std::optional<std::vector<double>> GaussianProcess::polished_features() const {
+std::optional<std::vector<double>> GaussianProcess::polished_features() const {
   if (!state_ || has_partial_trials() || !converged()) return std::nullopt;
   return detail::gp::polish(state_->history, state_->epoch, state_->encoding, *state_->center);
 }
 
-HYPERTUNE_INLINE detail::gp::Source GaussianProcess::source() const {
+detail::gp::Source GaussianProcess::source() const {
   return {state_->history, state_->encoding, state_->epoch, static_cast<std::size_t>(max_observations),
           std::max<std::size_t>(1, state_->goal.objectives)};
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::has_partial_trials() const {
+bool GaussianProcess::has_partial_trials() const {
   const auto& h = state_->history;
   return h.cut > 0 || h.reporting > static_cast<std::size_t>(std::max(1, state_->goal.parallelism));
 }
 
-HYPERTUNE_INLINE void GaussianProcess::prepare(const SearchSpace& space, const SearchContext& goal) {
+void GaussianProcess::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::gp::GaussianProcessState());
   state_->space = space;
   state_->goal = goal;
@@ -89,7 +87,7 @@ HYPERTUNE_INLINE void GaussianProcess::prepare(const SearchSpace& space, const S
   state_->ties = detail::Ties(space);
 }
 
-HYPERTUNE_INLINE void GaussianProcess::observe(const Observation& o) {
+void GaussianProcess::observe(const Observation& o) {
   auto& s = *state_;
   const std::size_t before = s.history.ended.size();
   if (o.kind == Observation::Kind::started) s.tried.add(o.point);
@@ -98,31 +96,29 @@ HYPERTUNE_INLINE void GaussianProcess::observe(const Observation& o) {
   if (s.history.ended.size() > before) adapt(s.history.ended.back());
 }
 
-HYPERTUNE_INLINE Suggestion GaussianProcess::suggest(const Ask& ask) {
+Suggestion GaussianProcess::suggest(const Ask& ask) {
   auto& s = *state_;
   if (s.encoding.dimensions().empty()) return s.tried.replaced_if_tried(s.space->sample(ask.rng), ask.rng);
   return s.tried.replaced_if_tried(proposed(ask.rng), ask.rng);
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::quick() const {
-  return state_ && (has_partial_trials() ? starts_by_levels() : starts());
-}
+bool GaussianProcess::quick() const { return state_ && (has_partial_trials() ? starts_by_levels() : starts()); }
 
-HYPERTUNE_INLINE Suggestion GaussianProcess::proposed(Rng& rng) {
+Suggestion GaussianProcess::proposed(Rng& rng) {
   if (quick()) return initial(rng);
   if (state_->history.started % 2 == 1)
     if (auto point = polished_minimum(rng)) return std::move(*point);
   return model_based(rng);
 }
 
-HYPERTUNE_INLINE std::size_t GaussianProcess::startup_count() const {
+std::size_t GaussianProcess::startup_count() const {
   if (startup_trials > 0) return static_cast<std::size_t>(startup_trials);
   const std::size_t own = std::clamp<std::size_t>(state_->encoding.dimensions().size() + 2, 6, 16);
   if (state_->goal.samples <= 0) return own;
   return std::clamp<std::size_t>(static_cast<std::size_t>(state_->goal.samples) / 4, 2, own);
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::starts() const {
+bool GaussianProcess::starts() const {
   const auto& h = state_->history;
   const std::size_t wanted = startup_count(), usable = h.ended.size() - state_->epoch;
   if (usable < wanted && (h.started - state_->epoch < wanted || usable < std::max<std::size_t>(2, wanted / 2)))
@@ -130,7 +126,7 @@ HYPERTUNE_INLINE bool GaussianProcess::starts() const {
   return h.useful == 0;
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::starts_by_levels() const {
+bool GaussianProcess::starts_by_levels() const {
   const auto& h = state_->history;
   if (state_->goal.samples > 0 && 4 * h.started >= static_cast<std::size_t>(state_->goal.samples)) return false;
   int longest = 1;
@@ -142,7 +138,7 @@ HYPERTUNE_INLINE bool GaussianProcess::starts_by_levels() const {
   return runs < static_cast<double>(startup_count());
 }
 
-HYPERTUNE_INLINE Suggestion GaussianProcess::initial(Rng& rng) const {
+Suggestion GaussianProcess::initial(Rng& rng) const {
   const auto& s = *state_;
   const auto& dimensions = s.encoding.dimensions();
   const std::uint64_t index = s.history.started;
@@ -159,7 +155,7 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::initial(Rng& rng) const {
   return s.space->sample(rng);
 }
 
-HYPERTUNE_INLINE std::optional<Point> GaussianProcess::polished_minimum(Rng& rng) const {
+std::optional<Point> GaussianProcess::polished_minimum(Rng& rng) const {
   const auto& s = *state_;
   const auto features = polished_features();
   if (!features) return std::nullopt;
@@ -172,7 +168,7 @@ HYPERTUNE_INLINE std::optional<Point> GaussianProcess::polished_minimum(Rng& rng
   return candidate.point;
 }
 
-HYPERTUNE_INLINE void GaussianProcess::adapt(const Record& record) {
+void GaussianProcess::adapt(const Record& record) {
   auto& s = *state_;
   if (record.cut) return;  // a stopped trial is no evidence for or against the region
   const double loss = record.standing();
@@ -202,7 +198,7 @@ HYPERTUNE_INLINE void GaussianProcess::adapt(const Record& record) {
   s.learner.clear();
 }
 
-HYPERTUNE_INLINE bool GaussianProcess::within_region(const std::vector<double>& features) const {
+bool GaussianProcess::within_region(const std::vector<double>& features) const {
   if (!state_->center) return true;
   const std::vector<double>& center = state_->history.ended[*state_->center].features;
   std::vector<double> away;
@@ -214,8 +210,7 @@ HYPERTUNE_INLINE bool GaussianProcess::within_region(const std::vector<double>& 
   return *middle <= 0.75 * state_->region.length;
 }
 
-HYPERTUNE_INLINE auto GaussianProcess::of_ends(const detail::gp::Data& all, std::size_t count)
-    -> std::optional<Knowledge> {
+auto GaussianProcess::of_ends(const detail::gp::Data& all, std::size_t count) -> std::optional<Knowledge> {
   auto& s = *state_;
   const std::size_t features = all.inputs.features();
   std::optional<Model> model;
@@ -241,7 +236,7 @@ HYPERTUNE_INLINE auto GaussianProcess::of_ends(const detail::gp::Data& all, std:
   return result;
 }
 
-HYPERTUNE_INLINE auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Knowledge> {
+auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Knowledge> {
   auto& s = *state_;
   const detail::gp::Levels levels(s.history, s.encoding, s.history.arrivals.size(),
                                   static_cast<std::size_t>(max_observations));
@@ -283,7 +278,7 @@ HYPERTUNE_INLINE auto GaussianProcess::of_levels(Rng& rng) -> std::optional<Know
   return result;
 }
 
-HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
+Suggestion GaussianProcess::model_based(Rng& rng) {
   auto& s = *state_;
   const std::size_t count = s.history.ended.size() - s.epoch;
   const bool by_levels = has_partial_trials();
@@ -367,7 +362,7 @@ HYPERTUNE_INLINE Suggestion GaussianProcess::model_based(Rng& rng) {
   return best->point;
 }
 
-HYPERTUNE_INLINE auto GaussianProcess::pending_places() const -> std::vector<Place> {
+auto GaussianProcess::pending_places() const -> std::vector<Place> {
   const auto& s = *state_;
   std::vector<Place> places;
   for (auto p = s.history.pending.rbegin(); p != s.history.pending.rend() && places.size() < 64; ++p) {
@@ -379,13 +374,13 @@ HYPERTUNE_INLINE auto GaussianProcess::pending_places() const -> std::vector<Pla
   return places;
 }
 
-HYPERTUNE_INLINE void GaussianProcess::add_pending(Model& model, const std::vector<double>& features) {
+void GaussianProcess::add_pending(Model& model, const std::vector<double>& features) {
   detail::gp::Posterior p;
   model.posterior(features, p, false);
   model.append(features, p.mean);
 }
 
-HYPERTUNE_INLINE detail::gp::Box GaussianProcess::box(std::size_t count, const Hyper& hyper) const {
+detail::gp::Box GaussianProcess::box(std::size_t count, const Hyper& hyper) const {
   const auto& dimensions = state_->encoding.dimensions();
   detail::gp::Box box{std::vector<double>(dimensions.size(), 0.0), std::vector<double>(dimensions.size(), 1.0)};
   if (count <= static_cast<std::size_t>(max_observations) || state_->goal.objectives > 1 || !state_->center) return box;

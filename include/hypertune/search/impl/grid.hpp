@@ -7,8 +7,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE GridWalk::GridWalk(SearchSpace space, int resolution, std::uint64_t seed)
-    : space_(std::move(space)), seed_(seed) {
+GridWalk::GridWalk(SearchSpace space, int resolution, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {
   for (std::size_t d = 0; d < space_.size(); ++d) {
     levels_.push_back(levels(d, resolution));
     random_ = random_ || space_.domain(d).kind == DomainKind::derived;
@@ -16,13 +15,13 @@ HYPERTUNE_INLINE GridWalk::GridWalk(SearchSpace space, int resolution, std::uint
   restart();
 }
 
-HYPERTUNE_INLINE const Point* GridWalk::at(std::uint64_t k) {
+const Point* GridWalk::at(std::uint64_t k) {
   if (k < position_ || (done_ && k == position_)) restart();
   while (!done_ && position_ < k) advance();
   return done_ ? nullptr : &point_;
 }
 
-HYPERTUNE_INLINE void GridWalk::restart() {
+void GridWalk::restart() {
   digits_.assign(space_.size(), 0);
   position_ = visited_ = 0;
   done_ = false;
@@ -33,7 +32,7 @@ HYPERTUNE_INLINE void GridWalk::restart() {
   }
 }
 
-HYPERTUNE_INLINE void GridWalk::advance() {
+void GridWalk::advance() {
   for (std::uint64_t misses = 0;; ++misses) {
     if (misses == max_misses)
       fail(Errc::space,
@@ -55,7 +54,7 @@ HYPERTUNE_INLINE void GridWalk::advance() {
   }
 }
 
-HYPERTUNE_INLINE void GridWalk::make_point() {
+void GridWalk::make_point() {
   std::vector<double> unit(digits_.size());
   for (std::size_t d = 0; d < unit.size(); ++d) unit[d] = levels_[d][digits_[d]];
   if (random_) rng_ = derived_rng(seed_, {visited_, 0x67726964U});
@@ -68,7 +67,7 @@ HYPERTUNE_INLINE void GridWalk::make_point() {
   }
 }
 
-HYPERTUNE_INLINE std::vector<double> GridWalk::levels(std::size_t d, int resolution) const {
+std::vector<double> GridWalk::levels(std::size_t d, int resolution) const {
   const DomainInfo& info = space_.domain(d);
   const bool numeric = info.kind == DomainKind::real || info.kind == DomainKind::integer;
   if (info.kind == DomainKind::constant || info.kind == DomainKind::derived) return {0.5};
@@ -99,7 +98,7 @@ HYPERTUNE_INLINE std::vector<double> GridWalk::levels(std::size_t d, int resolut
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Grid::observe(const Observation& o) {
+void Grid::observe(const Observation& o) {
   if (o.kind != Observation::Kind::started) return;
   const Point* expected = state_.walk->at(state_.next);
   if (expected != nullptr && detail::same_point(*expected, o.point)) ++state_.next;

@@ -7,7 +7,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE GridCombinations::GridCombinations(const SearchSpace& space) : size_(space.grid_size()) {
+GridCombinations::GridCombinations(const SearchSpace& space) : size_(space.grid_size()) {
   const auto& model = space.model();
   const bool conditional = std::any_of(model.grid.begin(), model.grid.end(),
                                        [&](std::size_t d) { return !model.dimensions[d].when.empty(); });
@@ -20,8 +20,7 @@ HYPERTUNE_INLINE GridCombinations::GridCombinations(const SearchSpace& space) : 
   }
 }
 
-HYPERTUNE_INLINE std::optional<Point> GridCombinations::draw(const SearchSpace& space, std::uint64_t combination,
-                                                             Rng& rng) {
+std::optional<Point> GridCombinations::draw(const SearchSpace& space, std::uint64_t combination, Rng& rng) {
   Point point(space.size(), inactive);
   if (!samples_any(space.model())) {  // there is only one point
     space.set_grid(point, combination);
@@ -38,7 +37,7 @@ HYPERTUNE_INLINE std::optional<Point> GridCombinations::draw(const SearchSpace& 
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE std::vector<bool> GridCombinations::decided_by_grid(const detail::SpaceModel& model) {
+std::vector<bool> GridCombinations::decided_by_grid(const detail::SpaceModel& model) {
   std::vector<bool> decided;
   for (const auto& dimension : model.dimensions)
     decided.push_back(std::all_of(dimension.when.begin(), dimension.when.end(), [&](const auto& condition) {
@@ -48,8 +47,8 @@ HYPERTUNE_INLINE std::vector<bool> GridCombinations::decided_by_grid(const detai
   return decided;
 }
 
-HYPERTUNE_INLINE bool GridCombinations::repeats(const detail::SpaceModel& model, const std::vector<bool>& decided,
-                                                const Point& point, std::uint64_t c) {
+bool GridCombinations::repeats(const detail::SpaceModel& model, const std::vector<bool>& decided, const Point& point,
+                               std::uint64_t c) {
   for (auto d = model.grid.rbegin(); d != model.grid.rend(); ++d) {
     const std::uint64_t options = model.dimensions[*d].info.options;
     if (c % options != 0 && decided[*d] && !is_active(point[*d])) return true;

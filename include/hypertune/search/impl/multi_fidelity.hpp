@@ -7,20 +7,20 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Dehb::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Dehb::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(
       detail::DehbState(space, goal, {max_steps, reduction_factor, mutation_factor, crossover_probability}));
 }
 
-HYPERTUNE_INLINE Suggestion Dehb::suggest(const Ask& ask) { return state_->suggest(ask); }
+Suggestion Dehb::suggest(const Ask& ask) { return state_->suggest(ask); }
 
-HYPERTUNE_INLINE void Dehb::observe(const Observation& o) { state_->observe(o); }
+void Dehb::observe(const Observation& o) { state_->observe(o); }
 
-HYPERTUNE_INLINE SearchAndSchedule bohb(int max_steps, int reduction_factor) {
+SearchAndSchedule bohb(int max_steps, int reduction_factor) {
   return {Tpe{}, HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
 }
 
-HYPERTUNE_INLINE SearchAndSchedule dehb(int max_steps, int reduction_factor) {
+SearchAndSchedule dehb(int max_steps, int reduction_factor) {
   return {Dehb{.max_steps = max_steps, .reduction_factor = reduction_factor},
           HyperBand{.max_steps = max_steps, .reduction_factor = reduction_factor}};
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/linear.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/detail/parzen.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
@@ -14,7 +13,7 @@
 namespace hypertune::inline v0::detail {
 
 /// A draw from a normal distribution truncated to [0, 1].
-HYPERTUNE_INLINE double truncated_normal(double mean, double sd, Rng& rng) {
+double truncated_normal(double mean, double sd, Rng& rng) {
   for (int i = 0; i < 4; ++i) {
     const double x = mean + sd * normal_quantile(std::clamp(uniform01(rng), 0x1p-60, 1 - 0x1p-53));
     if (x >= 0 && x <= 1) return x;
@@ -34,7 +33,7 @@ HYPERTUNE_HOT inline void add_normal(double x, const double* centers, const doub
   }
 }
 
-HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
+ParzenSpace::ParzenSpace(const SearchSpace& space) {
   // In units of a cell. With 0.6, 40 % of a kernel at the middle of a cell lie in the neighbouring cells. With much
   // less, all good trials soon agree on a value next to the right one, and no candidate differs only in it.
   constexpr double least_of_cell = 0.6;
@@ -71,7 +70,7 @@ HYPERTUNE_INLINE ParzenSpace::ParzenSpace(const SearchSpace& space) {
   }
 }
 
-HYPERTUNE_INLINE void ParzenSpace::to_model(const SearchSpace& space, const Point& point, double* row) const {
+void ParzenSpace::to_model(const SearchSpace& space, const Point& point, double* row) const {
   for (std::size_t d = 0; d < dimensions_.size(); ++d) {
     const auto& dimension = dimensions_[d];
     const double x = point[dimension.at];
@@ -86,8 +85,8 @@ HYPERTUNE_INLINE void ParzenSpace::to_model(const SearchSpace& space, const Poin
   }
 }
 
-HYPERTUNE_INLINE void ParzenEstimator::fit(const ParzenSpace& space, std::span<const double* const> rows,
-                                           std::span<const double> weights, const ParzenOptions& options) {
+void ParzenEstimator::fit(const ParzenSpace& space, std::span<const double* const> rows,
+                          std::span<const double> weights, const ParzenOptions& options) {
   space_ = &space;
   kernels_ = rows.size();
   const std::size_t dims = space.size();
@@ -127,7 +126,7 @@ HYPERTUNE_INLINE void ParzenEstimator::fit(const ParzenSpace& space, std::span<c
 }
 
 /// Sets terms_ of the kernels from `begin` to `end`: the logarithm of what each adds to the density.
-HYPERTUNE_INLINE void ParzenEstimator::weigh(const double* row, std::size_t begin, std::size_t end) const {
+void ParzenEstimator::weigh(const double* row, std::size_t begin, std::size_t end) const {
   const ParzenSpace& space = *space_;
   const auto& bases = space.conditional() ? log_weights_ : bases_;
   std::copy(bases.begin() + static_cast<std::ptrdiff_t>(begin), bases.begin() + static_cast<std::ptrdiff_t>(end),
@@ -158,7 +157,7 @@ HYPERTUNE_INLINE void ParzenEstimator::weigh(const double* row, std::size_t begi
   }
 }
 
-HYPERTUNE_INLINE double ParzenEstimator::log_density(const double* row, double enough) const {
+double ParzenEstimator::log_density(const double* row, double enough) const {
   constexpr double negligible = -36;
   if (log_prior_ >= enough) return std::numeric_limits<double>::infinity();
   if (std::isfinite(enough)) {  // adds up the kernels, the first ones first, until they are enough
@@ -184,14 +183,14 @@ HYPERTUNE_INLINE double ParzenEstimator::log_density(const double* row, double e
   return most + std::log(sum);
 }
 
-HYPERTUNE_INLINE void ParzenEstimator::sample(Rng& rng, double* row) const {
+void ParzenEstimator::sample(Rng& rng, double* row) const {
   const double u = uniform01(rng);
   const auto at = std::lower_bound(cumulative_.begin(), cumulative_.end(), u);
   const auto k = static_cast<std::size_t>(at - cumulative_.begin());
   for (std::size_t d = 0; d < space_->size(); ++d) row[d] = coordinate(d, k, 1, rng);
 }
 
-HYPERTUNE_INLINE double ParzenEstimator::coordinate(std::size_t d, std::size_t k, double factor, Rng& rng) const {
+double ParzenEstimator::coordinate(std::size_t d, std::size_t k, double factor, Rng& rng) const {
   const auto& dimension = (*space_)[d];
   if (k < kernels_ && !is_active(centers_[d * kernels_ + k])) {
     const std::size_t start = static_cast<std::size_t>(uniform01(rng) * static_cast<double>(kernels_));
@@ -217,7 +216,7 @@ HYPERTUNE_INLINE double ParzenEstimator::coordinate(std::size_t d, std::size_t k
   return dimension.kind == ParzenDimension::Kind::continuous ? u : static_cast<double>(ParzenSpace::cell(dimension, u));
 }
 
-HYPERTUNE_INLINE double ParzenEstimator::nearby(std::size_t d, double x, double factor, Rng& rng) const {
+double ParzenEstimator::nearby(std::size_t d, double x, double factor, Rng& rng) const {
   const auto& dimension = (*space_)[d];
   if (dimension.kind == ParzenDimension::Kind::categorical) return x;
   constexpr double unknown = 0.1;  // the bandwidth if no kernel has the dimension
@@ -227,7 +226,7 @@ HYPERTUNE_INLINE double ParzenEstimator::nearby(std::size_t d, double x, double 
   return static_cast<double>(ParzenSpace::cell(dimension, truncated_normal(middle, sd, rng)));
 }
 
-HYPERTUNE_INLINE void ParzenEstimator::fit_number(std::size_t d, const ParzenOptions& options) {
+void ParzenEstimator::fit_number(std::size_t d, const ParzenOptions& options) {
   const auto& dimension = (*space_)[d];
   const bool lattice = dimension.kind == ParzenDimension::Kind::lattice;
   double* centers = centers_.data() + d * kernels_;

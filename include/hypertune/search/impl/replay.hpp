@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Replay::check() const {
+void Replay::check() const {
   if (schedule.empty()) fail(Errc::usage, "replay: the schedule is empty");
   if (schedule.front().from_step != 0)
     fail(Errc::usage, "replay: the schedule begins at step {}, but must at 0", schedule.front().from_step);
@@ -15,7 +15,7 @@ HYPERTUNE_INLINE void Replay::check() const {
            schedule[i - 1].from_step);
 }
 
-HYPERTUNE_INLINE Decision Replay::on_report(const Progress& progress) {
+Decision Replay::on_report(const Progress& progress) {
   if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
   Trial* trial = find(progress.trial);
   if (trial == nullptr) return Decision::proceed;
@@ -26,14 +26,14 @@ HYPERTUNE_INLINE Decision Replay::on_report(const Progress& progress) {
   return Decision::pause;
 }
 
-HYPERTUNE_INLINE void Replay::on_resume(TrialId id) {
+void Replay::on_resume(TrialId id) {
   if (Trial* trial = find(id)) {
     trial->paused = false;
     trial->at = due(*trial);  // without a checkpoint it continues unchanged
   }
 }
 
-HYPERTUNE_INLINE Choice Replay::choose_next(const Pool& pool) const {
+Choice Replay::choose_next(const Pool& pool) const {
   for (const auto& [id, trial] : trials_) {
     if (!trial.paused) continue;
     const std::size_t next = due(trial);
@@ -43,7 +43,7 @@ HYPERTUNE_INLINE Choice Replay::choose_next(const Pool& pool) const {
   return pool.more_trials ? Choice::start_new() : Choice::wait();
 }
 
-HYPERTUNE_INLINE std::size_t Replay::due(const Trial& trial) const {
+std::size_t Replay::due(const Trial& trial) const {
   std::size_t at = trial.at;
   while (at + 1 < schedule.size() && schedule[at + 1].from_step <= trial.steps) ++at;
   return at;

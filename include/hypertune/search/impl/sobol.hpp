@@ -24,7 +24,7 @@ struct SobolState {
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Sobol::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Sobol::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::SobolState());
   state_->space = space;
   state_->seed = goal.seed;
@@ -37,7 +37,7 @@ HYPERTUNE_INLINE void Sobol::prepare(const SearchSpace& space, const SearchConte
   state_->constrained = !space.model().constraints.empty();
 }
 
-HYPERTUNE_INLINE Suggestion Sobol::suggest(const Ask& ask) {
+Suggestion Sobol::suggest(const Ask& ask) {
   const auto trial = static_cast<std::uint64_t>(ask.trial);
   if (!state_->constrained) return point(trial, ask.rng);
   while (state_->feasible.size() <= trial) {
@@ -53,12 +53,12 @@ HYPERTUNE_INLINE Suggestion Sobol::suggest(const Ask& ask) {
   return own_point(state_->feasible[trial]);
 }
 
-HYPERTUNE_INLINE Point Sobol::own_point(std::uint64_t index) const {
+Point Sobol::own_point(std::uint64_t index) const {
   Rng rng = derived_rng(state_->seed, {index, 0x736f626f6cU});
   return point(index, rng);
 }
 
-HYPERTUNE_INLINE Point Sobol::point(std::uint64_t index, Rng& rng) const {
+Point Sobol::point(std::uint64_t index, Rng& rng) const {
   std::vector<double> unit(state_->space->size(), 0.5);
   if (state_->dimensions.size() == detail::SobolSequence::max_dimensions)
     for (double& u : unit) u = uniform01(rng);

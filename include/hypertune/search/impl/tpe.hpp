@@ -1,7 +1,6 @@
 // Tpe: definitions.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/search/detail/ask_budget.hpp>
 #include <hypertune/search/detail/tpe_state.hpp>
 #include <hypertune/search/tpe.hpp>
@@ -16,7 +15,7 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-HYPERTUNE_INLINE std::uint64_t row_hash(std::span<const double> row) {
+std::uint64_t row_hash(std::span<const double> row) {
   std::uint64_t hash = 0x9e3779b97f4a7c15U;
   for (const double x : row) {
     hash = (hash ^ (is_active(x) ? std::bit_cast<std::uint64_t>(x + 0.0) : 1)) * 0xff51afd7ed558ccdU;
@@ -26,7 +25,7 @@ HYPERTUNE_INLINE std::uint64_t row_hash(std::span<const double> row) {
 }
 
 /// Keeps at most `most` of `all`, evenly selected. Returns the weight that each of them then has.
-HYPERTUNE_INLINE double thin_out(std::vector<const double*>& all, std::size_t most) {
+double thin_out(std::vector<const double*>& all, std::size_t most) {
   if (all.size() <= most) return 1;
   const double weight = static_cast<double>(all.size()) / static_cast<double>(most);
   for (std::size_t i = 0; i < most; ++i) all[i] = all[i * all.size() / most];
@@ -35,14 +34,14 @@ HYPERTUNE_INLINE double thin_out(std::vector<const double*>& all, std::size_t mo
 }
 
 /// The logarithm of the density ratio relative to the mixture of both; c-TPE multiplies these ratios.
-HYPERTUNE_INLINE double relative_ratio(const ParzenPair& pair, const double* row) {
+double relative_ratio(const ParzenPair& pair, const double* row) {
   const double difference = pair.bad.log_density(row) - pair.good.log_density(row);
   return -std::log(pair.share + (1 - pair.share) * std::exp(std::min(difference, 600.0)));
 }
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Tpe::prepare(const SearchSpace& space, const SearchContext& goal) {
   state_ = detail::Indirect(detail::TpeState());
   state_->space = space;
   state_->goal = goal;
@@ -66,7 +65,7 @@ HYPERTUNE_INLINE void Tpe::prepare(const SearchSpace& space, const SearchContext
   state_->ties = detail::Ties(space);
 }
 
-HYPERTUNE_INLINE void Tpe::observe(const Observation& o) {
+void Tpe::observe(const Observation& o) {
   state_->ties.observe(o);
   const auto [slot, is_new] = state_->trials.observe(o);
   if (!is_new) return;
@@ -77,31 +76,29 @@ HYPERTUNE_INLINE void Tpe::observe(const Observation& o) {
   state_->tried.add(o.point);
 }
 
-HYPERTUNE_INLINE bool Tpe::quick() const {
+bool Tpe::quick() const {
   if (!state_) return false;
   const auto& s = *state_;
   return s.goal.objectives < 2 && s.goal.constraints == 0 &&
          detail::tpe_ask_seconds(s.model.size(), s.trials.judged()) <= detail::AskBudget::quick;
 }
 
-HYPERTUNE_INLINE const double* Tpe::row(std::size_t slot) const {
-  return state_->rows.data() + slot * state_->model.size();
-}
+const double* Tpe::row(std::size_t slot) const { return state_->rows.data() + slot * state_->model.size(); }
 
-HYPERTUNE_INLINE std::size_t Tpe::startup_count() const {
+std::size_t Tpe::startup_count() const {
   if (startup_trials > 0) return std::max<std::size_t>(2, static_cast<std::size_t>(startup_trials));
   if (state_->goal.samples <= 0) return 10;
   return std::clamp<std::size_t>(static_cast<std::size_t>(state_->goal.samples) / 4, 4, 10);
 }
 
-HYPERTUNE_INLINE Point Tpe::point(std::span<const double> row, Rng& rng) const {
+Point Tpe::point(std::span<const double> row, Rng& rng) const {
   std::vector<double> unit(state_->space->size(), 0.5);
   for (std::size_t d = 0; d < row.size(); ++d)
     if (is_active(row[d])) unit[state_->model[d].at] = state_->model.to_unit(d, row[d]);
   return state_->space->from_unit(unit, rng);
 }
 
-HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
+Point Tpe::startup_point(Rng& rng) const {
   const SearchSpace& space = *state_->space;
   const std::size_t index = state_->trials.size();
   Point result;
@@ -123,9 +120,8 @@ HYPERTUNE_INLINE Point Tpe::startup_point(Rng& rng) const {
   return result;
 }
 
-HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const double*>& good,
-                               const std::vector<double>& good_weights, const std::vector<const double*>& bad,
-                               const std::vector<double>& bad_weights) const {
+void Tpe::fit(detail::ParzenPair& pair, const std::vector<const double*>& good, const std::vector<double>& good_weights,
+              const std::vector<const double*>& bad, const std::vector<double>& bad_weights) const {
   constexpr double spread = 0.6;         // of the good trials' bandwidths, times Scott's factor
   constexpr double flip = 0.3;           // of categorical kernels
   constexpr double narrowest = 0.002;    // smallest bandwidth of the good trials
@@ -145,7 +141,7 @@ HYPERTUNE_INLINE void Tpe::fit(detail::ParzenPair& pair, const std::vector<const
 }
 
 /// Now and then returns a branch to explore, with a probability inverse to how often it was tried.
-HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) const {
+std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) const {
   constexpr double seldom = 0.2;
   if (state_->gates.empty() || state_->goal.objectives > 1 || uniform01(rng) >= seldom) return std::nullopt;
   const double u = uniform01(rng) * static_cast<double>(state_->gates.size());
@@ -163,8 +159,7 @@ HYPERTUNE_INLINE std::optional<detail::TpeBranch> Tpe::other_branch(Rng& rng) co
 
 /// Fits the densities of the objective, within the branch if there is one. False if too few trials of a branch are
 /// known.
-HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
-                                         const std::optional<detail::TpeBranch>& branch) const {
+bool Tpe::fit_objective(detail::ParzenPair& pair, const std::optional<detail::TpeBranch>& branch) const {
   constexpr std::size_t max_bad = 200, max_pending = 100;  // kernels: bounds the time of a suggestion
   const auto& trials = state_->trials;
   const auto inside = [&](std::uint32_t slot) { return !branch || row(slot)[branch->gate] == branch->value; };
@@ -229,7 +224,7 @@ HYPERTUNE_INLINE bool Tpe::fit_objective(detail::ParzenPair& pair,
 }
 
 /// Fits the densities of a constraint. False if the trials do not show a difference.
-HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const {
+bool Tpe::fit_constraint(std::size_t constraint, detail::ParzenPair& pair) const {
   constexpr std::size_t most = 80;
   const auto& trials = state_->trials;
   std::vector<const double*> met, broken;
@@ -255,13 +250,13 @@ HYPERTUNE_INLINE bool Tpe::fit_constraint(std::size_t constraint, detail::Parzen
   return true;
 }
 
-HYPERTUNE_INLINE Suggestion Tpe::suggest(const Ask& ask) const {
+Suggestion Tpe::suggest(const Ask& ask) const {
   const SearchSpace& space = *state_->space;
   Suggestion suggestion = state_->model.size() == 0 ? Suggestion(space.sample(ask.rng)) : proposed(ask.rng);
   return state_->tried.replaced_if_tried(std::move(suggestion), ask.rng);
 }
 
-HYPERTUNE_INLINE Suggestion Tpe::proposed(Rng& rng) const {
+Suggestion Tpe::proposed(Rng& rng) const {
   const SearchSpace& space = *state_->space;
   const auto& model = state_->model;
   if (state_->trials.judged() < startup_count() || state_->trials.useful() < 2) return startup_point(rng);

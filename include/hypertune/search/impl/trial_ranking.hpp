@@ -1,7 +1,6 @@
 // TrialRanking: definitions.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/pareto.hpp>
 #include <hypertune/search/detail/trial_ranking.hpp>
 
@@ -12,7 +11,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE bool TrialRanking::before(std::size_t a, std::size_t b) const {
+bool TrialRanking::before(std::size_t a, std::size_t b) const {
   const Entry& x = entries_[a];
   const Entry& y = entries_[b];
   if ((x.steps == failed) != (y.steps == failed)) return y.steps == failed;
@@ -22,12 +21,12 @@ HYPERTUNE_INLINE bool TrialRanking::before(std::size_t a, std::size_t b) const {
   return a < b;
 }
 
-HYPERTUNE_INLINE bool TrialRanking::is_useful(const Entry& entry) const {
+bool TrialRanking::is_useful(const Entry& entry) const {
   if (entry.steps == failed || !std::isfinite(entry.loss)) return false;
   return std::all_of(entry.losses.begin(), entry.losses.end(), [](double x) { return std::isfinite(x); });
 }
 
-HYPERTUNE_INLINE void TrialRanking::enter(std::uint32_t slot) {
+void TrialRanking::enter(std::uint32_t slot) {
   const auto order = [this](std::uint32_t a, std::uint32_t b) { return before(a, b); };
   order_.insert(std::lower_bound(order_.begin(), order_.end(), slot, order), slot);
   useful_ += is_useful(entries_[slot]);
@@ -37,14 +36,14 @@ HYPERTUNE_INLINE void TrialRanking::enter(std::uint32_t slot) {
   elite_ = best_of(std::move(elite_), elite_size, false);
 }
 
-HYPERTUNE_INLINE void TrialRanking::forget(std::uint32_t slot) {
+void TrialRanking::forget(std::uint32_t slot) {
   const auto order = [this](std::uint32_t a, std::uint32_t b) { return before(a, b); };
   order_.erase(std::lower_bound(order_.begin(), order_.end(), slot, order));
   useful_ -= is_useful(entries_[slot]);
   std::erase(elite_, slot);
 }
 
-HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observation& o) {
+std::pair<std::size_t, bool> TrialRanking::observe(const Observation& o) {
   const auto [at, is_new] = slots_.try_emplace(o.trial, static_cast<std::uint32_t>(entries_.size()));
   const std::uint32_t slot = at->second;
   if (is_new) {
@@ -86,7 +85,7 @@ HYPERTUNE_INLINE std::pair<std::size_t, bool> TrialRanking::observe(const Observ
   return {slot, is_new};
 }
 
-HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count) const {
+std::vector<std::uint32_t> TrialRanking::best(std::size_t count) const {
   if (objectives_ >= 2) {
     auto slots = best_of(elite_, count, true);
     if (slots.size() < count)  // fewer useful trials than asked for
@@ -99,8 +98,8 @@ HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best(std::size_t count
 
 // Group by group of comparable trials, and in each front by front. From the last front, which does not fit as a whole:
 // by the hypervolume that each adds to those chosen, or (with too many objectives, or without `by_volume`) in order.
-HYPERTUNE_INLINE std::vector<std::uint32_t> TrialRanking::best_of(std::vector<std::uint32_t> slots, std::size_t count,
-                                                                  bool by_volume) const {
+std::vector<std::uint32_t> TrialRanking::best_of(std::vector<std::uint32_t> slots, std::size_t count,
+                                                 bool by_volume) const {
   std::sort(slots.begin(), slots.end(), [this](std::uint32_t a, std::uint32_t b) { return before(a, b); });
   std::vector<std::uint32_t> chosen;
   for (std::size_t begin = 0; begin < slots.size() && chosen.size() < count;) {

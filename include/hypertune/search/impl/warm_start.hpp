@@ -13,7 +13,7 @@ namespace hypertune::inline v0 {
 namespace detail {
 
 // The parameters that `space` lacks but that had the same value in all trials, so that they can be ignored.
-HYPERTUNE_INLINE std::set<std::string, std::less<>> constants_beside(const SearchSpace& space, const Results& results) {
+std::set<std::string, std::less<>> constants_beside(const SearchSpace& space, const Results& results) {
   std::optional<Params> first;
   std::set<std::string, std::less<>> lacking;
   for (const TrialResult& trial : results.trials()) {
@@ -34,7 +34,7 @@ HYPERTUNE_INLINE std::set<std::string, std::less<>> constants_beside(const Searc
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
+void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
   inner.prepare(space, goal);
   TrialId number = -1;  // negative, unlike the numbers of this experiment's own trials
   taken_.clear();
@@ -49,8 +49,8 @@ HYPERTUNE_INLINE void WarmStart::prepare(const SearchSpace& space, const SearchC
   if (goal.note && !taken_.empty()) goal.note("warm start with " + taken_);
 }
 
-HYPERTUNE_INLINE WarmStart::Told WarmStart::tell(const Results& results, const SearchSpace& space,
-                                                 const SearchContext& goal, TrialId& number) {
+WarmStart::Told WarmStart::tell(const Results& results, const SearchSpace& space, const SearchContext& goal,
+                                TrialId& number) {
   const auto& objectives = results.experiment().objectives;
   if (objectives.size() != goal.objectives)
     fail(Errc::usage, "warm start from '{}': it has {} objectives, but this experiment {}",

@@ -1,7 +1,6 @@
 // DomainPrior: maps between a domain's coordinates and the unit interval, by the quantiles of its prior.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/detail/lattice.hpp>
 #include <hypertune/space/detail/normal.hpp>
 #include <hypertune/space/domain_info.hpp>

@@ -1,8 +1,6 @@
 // Evenly spaced numbers: the values of integers and quantised domains.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/domain_prior.hpp>

@@ -1,8 +1,6 @@
 // The standard normal distribution: its cumulative probability and the inverse.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <cmath>
 
 namespace hypertune::inline v0::detail {

@@ -27,22 +27,12 @@ inline bool near(double a, double b) { return std::fabs(a - b) <= 1e-9 * std::ma
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
-HYPERTUNE_INLINE const std::string& SearchSpace::name(std::size_t dimension) const {
-  return model_->dimensions[dimension].name;
-}
-HYPERTUNE_INLINE const DomainInfo& SearchSpace::domain(std::size_t dimension) const {
-  return model_->dimensions[dimension].info;
-}
-HYPERTUNE_INLINE std::optional<std::size_t> SearchSpace::index_of(std::string_view name) const {
-  return model_->find(name);
-}
-HYPERTUNE_INLINE bool SearchSpace::active(std::size_t dimension, const Point& point) const {
-  return model_->active(dimension, point);
-}
-HYPERTUNE_INLINE bool SearchSpace::conditional(std::size_t dimension) const {
-  return !model_->dimensions[dimension].when.empty();
-}
+std::size_t SearchSpace::size() const { return model_->dimensions.size(); }
+const std::string& SearchSpace::name(std::size_t dimension) const { return model_->dimensions[dimension].name; }
+const DomainInfo& SearchSpace::domain(std::size_t dimension) const { return model_->dimensions[dimension].info; }
+std::optional<std::size_t> SearchSpace::index_of(std::string_view name) const { return model_->find(name); }
+bool SearchSpace::active(std::size_t dimension, const Point& point) const { return model_->active(dimension, point); }
+bool SearchSpace::conditional(std::size_t dimension) const { return !model_->dimensions[dimension].when.empty(); }
 
 template <class Quantile>
 Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
@@ -69,15 +59,15 @@ Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
        tries, model_->constraints[worst].name, refusals[worst]);
 }
 
-HYPERTUNE_INLINE Point SearchSpace::sample(Rng& rng) const {
+Point SearchSpace::sample(Rng& rng) const {
   return draw(rng, [](std::size_t, double u) { return u; });
 }
 
-HYPERTUNE_INLINE Point SearchSpace::sample_prior(Rng& rng) const {
+Point SearchSpace::sample_prior(Rng& rng) const {
   return draw(rng, [this](std::size_t d, double u) { return model_->dimensions[d].prior.quantile(u); });
 }
 
-HYPERTUNE_INLINE double SearchSpace::log_prior(const Point& point) const {
+double SearchSpace::log_prior(const Point& point) const {
   if (!model_->has_prior) return 0;
   double sum = 0;
   for (std::size_t d = 0; d < size() && d < point.size(); ++d) {
@@ -89,12 +79,12 @@ HYPERTUNE_INLINE double SearchSpace::log_prior(const Point& point) const {
   return sum;
 }
 
-HYPERTUNE_INLINE std::optional<double> SearchSpace::prior_center(std::size_t dimension) const {
+std::optional<double> SearchSpace::prior_center(std::size_t dimension) const {
   const auto& prior = model_->dimensions[dimension].prior;
   return prior.empty() ? std::nullopt : std::optional(prior.center());
 }
 
-HYPERTUNE_INLINE Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
+Point SearchSpace::from_unit(std::span<const double> unit, Rng& rng) const {
   if (unit.size() != size())
     fail(Errc::usage, "from_unit() was given {} numbers, but the space has {} dimensions", unit.size(), size());
   Point point(size(), inactive);
@@ -103,32 +93,32 @@ HYPERTUNE_INLINE Point SearchSpace::from_unit(std::span<const double> unit, Rng&
   return point;
 }
 
-HYPERTUNE_INLINE std::vector<double> SearchSpace::to_unit(const Point& point) const {
+std::vector<double> SearchSpace::to_unit(const Point& point) const {
   std::vector<double> unit(size(), inactive);
   for (std::size_t d = 0; d < unit.size() && d < point.size(); ++d)
     if (is_active(point[d])) unit[d] = model_->dimensions[d].probability(point[d]);
   return unit;
 }
 
-HYPERTUNE_INLINE bool SearchSpace::feasible(const Point& point) const {
+bool SearchSpace::feasible(const Point& point) const {
   for (const auto& constraint : model_->constraints)
     if (!constraint.allows(*model_, point)) return false;
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<std::string> SearchSpace::violated(const Point& point) const {
+std::optional<std::string> SearchSpace::violated(const Point& point) const {
   for (const auto& constraint : model_->constraints)
     if (!constraint.allows(*model_, point)) return constraint.name;
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE std::uint64_t SearchSpace::grid_size() const {
+std::uint64_t SearchSpace::grid_size() const {
   std::uint64_t size = 1;
   for (const std::size_t d : model_->grid) size *= model_->dimensions[d].info.options;  // limited by build_model()
   return size;
 }
 
-HYPERTUNE_INLINE std::optional<std::uint64_t> SearchSpace::cardinality() const {
+std::optional<std::uint64_t> SearchSpace::cardinality() const {
   std::uint64_t size = 1;
   for (const auto& dimension : model_->dimensions) {
     if (dimension.info.options == 0 || !dimension.when.empty()) return std::nullopt;
@@ -137,7 +127,7 @@ HYPERTUNE_INLINE std::optional<std::uint64_t> SearchSpace::cardinality() const {
   return size;
 }
 
-HYPERTUNE_INLINE void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
+void SearchSpace::set_grid(Point& point, std::uint64_t index) const {
   if (model_->grid.empty()) return;
   std::uint64_t seed = index;
   for (const double x : point) seed = (seed ^ std::bit_cast<std::uint64_t>(x)) * 0x9e3779b97f4a7c15U;
@@ -159,9 +149,9 @@ HYPERTUNE_INLINE void SearchSpace::set_grid(Point& point, std::uint64_t index) c
   }
 }
 
-HYPERTUNE_INLINE Params SearchSpace::params(const Point& point) const { return model_->params(point); }
+Params SearchSpace::params(const Point& point) const { return model_->params(point); }
 
-HYPERTUNE_INLINE double SearchSpace::computed(std::size_t dimension, const Point& point) const {
+double SearchSpace::computed(std::size_t dimension, const Point& point) const {
   static thread_local Rng unused(0);  // a formula draws nothing
   try {
     return model_->draw(dimension, 0, point, unused);
@@ -170,7 +160,7 @@ HYPERTUNE_INLINE double SearchSpace::computed(std::size_t dimension, const Point
   }
 }
 
-HYPERTUNE_INLINE Point SearchSpace::point(const Params& params) const {
+Point SearchSpace::point(const Params& params) const {
   for (const auto& [name, value] : params)
     if (!model_->find(name))
       fail(Errc::space, "there is no parameter '{}' in this space{}", name,
@@ -200,18 +190,18 @@ HYPERTUNE_INLINE Point SearchSpace::point(const Params& params) const {
   return point;
 }
 
-HYPERTUNE_INLINE Point SearchSpace::configuration(const Params& params) const {
+Point SearchSpace::configuration(const Params& params) const {
   Point point = this->point(params);
   if (const auto constraint = violated(point))
     fail(Errc::space, "the configuration {} violates the constraint '{}'", params, *constraint);
   return point;
 }
 
-HYPERTUNE_INLINE std::string SearchSpace::text(std::size_t dimension, double coordinate) const {
+std::string SearchSpace::text(std::size_t dimension, double coordinate) const {
   return is_active(coordinate) ? to_string(model_->value(dimension, coordinate)) : "-";
 }
 
-HYPERTUNE_INLINE std::string SearchSpace::describe() const {
+std::string SearchSpace::describe() const {
   std::string text;
   for (const std::size_t d : model_->declared) text += detail::describe(model_->dimensions[d], *model_) + "\n";
   if (!model_->constraints.empty()) {
@@ -223,7 +213,7 @@ HYPERTUNE_INLINE std::string SearchSpace::describe() const {
   return text;
 }
 
-HYPERTUNE_INLINE std::optional<std::string> SearchSpace::invalid(const Point& point) const {
+std::optional<std::string> SearchSpace::invalid(const Point& point) const {
   if (point.size() != size())
     return detail::format("a point of this space has {} coordinates, not {}", size(), point.size());
   for (std::size_t d = 0; d < point.size(); ++d) {

@@ -1,8 +1,6 @@
 // What differs between two texts of SearchSpace::describe().
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,6 @@
 // UserPrior: where the user expects the best value of one parameter.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/domain_prior.hpp>
 #include <hypertune/space/detail/normal.hpp>

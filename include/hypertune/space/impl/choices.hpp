@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE double shortest_double(float x) {
+double shortest_double(float x) {
   const std::string text = detail::format("{}", x);
   double result = static_cast<double>(x);
   std::from_chars(text.data(), text.data() + text.size(), result);

@@ -5,8 +5,8 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Normal::Normal(std::string_view word, double mean, double sd, bool log, std::optional<double> quantum,
-                                double lower, double upper)
+Normal::Normal(std::string_view word, double mean, double sd, bool log, std::optional<double> quantum, double lower,
+               double upper)
     : Number(word, {.lower = lower, .upper = upper, .log = log, .mean = mean, .sd = sd}),
       lower_given_(lower),
       upper_given_(upper),
@@ -16,7 +16,7 @@ HYPERTUNE_INLINE Normal::Normal(std::string_view word, double mean, double sd, b
   normalise();
 }
 
-HYPERTUNE_INLINE std::string Normal::grammar() const {
+std::string Normal::grammar() const {
   std::string text =
       detail::format("{}: [{}, {}]", word_, detail::number_text(*info_.mean), detail::number_text(*info_.sd));
   if (quantum_given_) text += detail::format(", quantum: {}", detail::number_text(*quantum_given_));
@@ -25,7 +25,7 @@ HYPERTUNE_INLINE std::string Normal::grammar() const {
   return text;
 }
 
-HYPERTUNE_INLINE void Normal::restrict() {
+void Normal::restrict() {
   const bool log = info_.log;
   const double mean = *info_.mean;
   const double sd = *info_.sd;

@@ -7,13 +7,13 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-HYPERTUNE_INLINE std::string real_text(double value) {
+std::string real_text(double value) {
   std::string text = detail::format("{}", value);
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;
 }
 
-HYPERTUNE_INLINE std::partial_ordering compare_numbers(const Value& a, const Value& b) {
+std::partial_ordering compare_numbers(const Value& a, const Value& b) {
   const auto* whole_a = std::get_if<std::int64_t>(&a);
   const auto* whole_b = std::get_if<std::int64_t>(&b);
   if (whole_a != nullptr && whole_b != nullptr) return *whole_a <=> *whole_b;
@@ -34,7 +34,7 @@ HYPERTUNE_INLINE std::partial_ordering compare_numbers(const Value& a, const Val
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::string to_string(const Value& value) {
+std::string to_string(const Value& value) {
   return detail::visit(
       [](const auto& v) {
         if constexpr (std::is_same_v<std::decay_t<decltype(v)>, double>)
@@ -45,13 +45,13 @@ HYPERTUNE_INLINE std::string to_string(const Value& value) {
       value);
 }
 
-HYPERTUNE_INLINE const Value* Params::find(std::string_view name) const {
+const Value* Params::find(std::string_view name) const {
   for (const auto& [key, value] : entries_)
     if (key == name) return &value;
   return nullptr;
 }
 
-HYPERTUNE_INLINE void Params::set(std::string name, Value value) {
+void Params::set(std::string name, Value value) {
   for (auto& entry : entries_)
     if (entry.first == name) {
       entry.second = std::move(value);
@@ -60,7 +60,7 @@ HYPERTUNE_INLINE void Params::set(std::string name, Value value) {
   entries_.emplace_back(std::move(name), std::move(value));
 }
 
-HYPERTUNE_INLINE std::string to_string(const Params& params) {
+std::string to_string(const Params& params) {
   std::string text;
   for (const auto& [name, value] : params) text += (text.empty() ? "" : " ") + name + '=' + to_string(value);
   return text;

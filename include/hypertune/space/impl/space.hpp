@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft) {
+DimensionDraft prefixed(std::string_view prefix, DimensionDraft draft) {
   draft.name = detail::format("{}.{}", prefix, draft.name);
   draft.scope = detail::format("{}.{}", prefix, draft.scope);
   for (auto& condition : draft.conditions) condition.parent = detail::format("{}.{}", prefix, condition.parent);
@@ -16,7 +16,7 @@ HYPERTUNE_INLINE DimensionDraft prefixed(std::string_view prefix, DimensionDraft
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Nested<Params> nested(std::string_view prefix, const Space<Params>& inner) {
+Nested<Params> nested(std::string_view prefix, const Space<Params>& inner) {
   Nested<Params> result;
   for (const auto& dim : inner.dims())
     result.dims.emplace_back(detail::prefixed(prefix, dim.draft()), nullptr, nullptr);

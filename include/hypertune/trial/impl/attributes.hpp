@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE void require_attribute_name(std::string_view name) {
+void require_attribute_name(std::string_view name) {
   if (name.empty()) fail(Errc::usage, "an attribute has no name");
   if (name.size() > max_attribute_name)
     fail(Errc::usage, "an attribute's name has {} bytes, more than {}: '{}…'", name.size(), max_attribute_name,
@@ -15,7 +15,7 @@ HYPERTUNE_INLINE void require_attribute_name(std::string_view name) {
     fail(Errc::usage, "an attribute's name of {} bytes has control characters, such as a line break", name.size());
 }
 
-HYPERTUNE_INLINE Value bounded_attribute(Value value) {
+Value bounded_attribute(Value value) {
   auto* text = std::get_if<std::string>(&value);
   if (text == nullptr || text->size() <= max_attribute) return value;
   constexpr std::string_view mark = "…";
@@ -24,7 +24,7 @@ HYPERTUNE_INLINE Value bounded_attribute(Value value) {
   return value;
 }
 
-HYPERTUNE_INLINE Attributes merge_attributes(Attributes& kept, const Attributes& given, std::size_t& left_out) {
+Attributes merge_attributes(Attributes& kept, const Attributes& given, std::size_t& left_out) {
   Attributes changed;
   for (const auto& [name, value] : given) {
     const Value* before = kept.find(name);
@@ -40,8 +40,7 @@ HYPERTUNE_INLINE Attributes merge_attributes(Attributes& kept, const Attributes&
   return changed;
 }
 
-HYPERTUNE_INLINE std::pair<Attributes, std::string> noted(const std::string& whose, Attributes kept,
-                                                          const Attributes& given) {
+std::pair<Attributes, std::string> noted(const std::string& whose, Attributes kept, const Attributes& given) {
   for (const auto& [name, value] : given) require_attribute_name(name);
   std::size_t left_out = 0;
   auto changed = merge_attributes(kept, given, left_out);

@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE const std::filesystem::path& Context::directory() const {
+const std::filesystem::path& Context::directory() const {
   const auto trials = start_.directory.parent_path();
   std::error_code none;
   if (trials.filename() == "trials" && !std::filesystem::exists(trials.parent_path(), none) && !none)

@@ -15,7 +15,7 @@ namespace detail {
 
 /// The cause of an exception that may have another one in it: the outer one says what was tried, the inner one why that
 /// failed, and so whose doing it was.
-HYPERTUNE_INLINE Cause cause_with_nested(const std::exception& e) {
+Cause cause_with_nested(const std::exception& e) {
   try {
     std::rethrow_if_nested(e);
   } catch (...) {
@@ -28,7 +28,7 @@ HYPERTUNE_INLINE Cause cause_with_nested(const std::exception& e) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE Cause cause_of_current_exception() {
+Cause cause_of_current_exception() {
   constexpr std::size_t max_size = 4096;
   Cause cause;
   try {

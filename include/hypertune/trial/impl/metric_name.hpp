@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::string refused_name(std::string_view metric) {
+std::string refused_name(std::string_view metric) {
   if (!has_control(metric)) return "";
   std::string shown(metric.substr(0, 100));
   for (char& c : shown)
@@ -14,7 +14,7 @@ HYPERTUNE_INLINE std::string refused_name(std::string_view metric) {
   return detail::format("the name of the metric '{}' has control characters ('?'), such as a line break", shown);
 }
 
-HYPERTUNE_INLINE std::string reserved_in_report_lines(std::string_view metric) {
+std::string reserved_in_report_lines(std::string_view metric) {
   if (auto why = refused_name(metric); !why.empty()) return why;
   const std::string_view means = metric == "step"         ? "the number of its step"
                                  : metric == "checkpoint" ? "the checkpoint that was saved"
@@ -24,7 +24,7 @@ HYPERTUNE_INLINE std::string reserved_in_report_lines(std::string_view metric) {
                         metric, means, metric == "step" ? " (epoch, say)" : "");
 }
 
-HYPERTUNE_INLINE std::string metric_key(std::string_view metric) {
+std::string metric_key(std::string_view metric) {
   std::string_view core = metric;
   while (core.starts_with("metrics_")) core.remove_prefix(8);
   return core == "step" ? "metrics_" + std::string(metric) : std::string(metric);

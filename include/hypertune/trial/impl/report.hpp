@@ -5,25 +5,25 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Report Report::at(int s) && {
+Report Report::at(int s) && {
   require_step(s);
   step = s;
   return std::move(*this);
 }
 
-HYPERTUNE_INLINE Report Report::with(std::string name, Value value) && {
+Report Report::with(std::string name, Value value) && {
   detail::require_attribute_name(name);
   attributes.set(std::move(name), std::move(value));
   return std::move(*this);
 }
 
-HYPERTUNE_INLINE void Report::require_step(int step) {
+void Report::require_step(int step) {
   if (step < 0 || step == std::numeric_limits<int>::max())
     fail(Errc::usage, "a report's step is {}, but must be a whole number from 0 to {}", step,
          std::numeric_limits<int>::max() - 1);
 }
 
-HYPERTUNE_INLINE Report report(std::string name, double value) {
+Report report(std::string name, double value) {
   Metrics metrics;
   metrics.emplace_back(std::move(name), value);
   return Report(std::move(metrics));

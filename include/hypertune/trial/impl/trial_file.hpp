@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::string refused_trial_file(std::string_view path) {
+std::string refused_trial_file(std::string_view path) {
   constexpr std::string_view own[] = {"log", "progress.csv", "checkpoints", "saved", "repetitions"};
   if (path.empty() || path.starts_with('/') || path.ends_with('/') || path.find('\0') != std::string_view::npos)
     return "it must be the path of a file below the trial's folder";

@@ -49,7 +49,7 @@ inline std::string framed(std::string_view body) {
   return message;
 }
 
-HYPERTUNE_INLINE std::string encode_request(const ControlRequest& request, std::string_view answer_to) {
+std::string encode_request(const ControlRequest& request, std::string_view answer_to) {
   std::string body;
   ValueWriter out(body);
   out.put(control_version);
@@ -61,7 +61,7 @@ HYPERTUNE_INLINE std::string encode_request(const ControlRequest& request, std::
   return std::string(control_mark) + framed(body);
 }
 
-HYPERTUNE_INLINE std::pair<std::string, ControlRequest> decode_request(std::string_view body) {
+std::pair<std::string, ControlRequest> decode_request(std::string_view body) {
   ValueReader in(body);
   if (in.number() != control_version) fail(Errc::corrupt, "another version");
   std::string answer_to = in.text();
@@ -224,12 +224,11 @@ class ControlPipe::State {
   std::thread thread_;
 };
 
-HYPERTUNE_INLINE ControlPipe::ControlPipe(const std::filesystem::path& directory, Handler handler)
+ControlPipe::ControlPipe(const std::filesystem::path& directory, Handler handler)
     : self_(std::make_unique<State>(directory, std::move(handler))) {}
-HYPERTUNE_INLINE ControlPipe::~ControlPipe() = default;
+ControlPipe::~ControlPipe() = default;
 
-HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request,
-                                          double seconds) {
+ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request, double seconds) {
   if (!has_journal(directory)) fail(Errc::usage, "there is no experiment in '{}'", directory.string());
   const auto driver = driver_of(directory);
   if (!driver)
@@ -291,8 +290,7 @@ HYPERTUNE_INLINE ControlAnswer ask_driver(const std::filesystem::path& directory
   } catch (const Error& error) { fail(Errc::io, "the driver's answer cannot be read: {}", error.what()); }
 }
 
-HYPERTUNE_INLINE WhyAnswer ask_why(const std::filesystem::path& directory, std::vector<TrialId> trials,
-                                   double seconds) {
+WhyAnswer ask_why(const std::filesystem::path& directory, std::vector<TrialId> trials, double seconds) {
   WhyAnswer answer;
   std::string text;
   try {

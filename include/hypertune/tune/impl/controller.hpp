@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Outcome& out) {
+void Controller::finish_replay(Seconds now, bool survivors, Outcome& out) {
   judge_.set_now(now);
   auto& state = judge_.state();
   auto& queue = dispatcher_.queue();
@@ -80,7 +80,7 @@ HYPERTUNE_INLINE void Controller::finish_replay(Seconds now, bool survivors, Out
       answer(trial, *dispatcher_.find(trial), entry.steps - 1, out, trial != unanswered);
 }
 
-HYPERTUNE_INLINE void Controller::try_again(std::span<const TrialId> trials, Seconds now, Outcome& out) {
+void Controller::try_again(std::span<const TrialId> trials, Seconds now, Outcome& out) {
   judge_.set_now(now);
   for (const TrialId trial : trials) {
     const auto& entry = judge_.trials()[trial];

@@ -12,12 +12,12 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Controller::on(const Started& e, Outcome&) {
+void Controller::on(const Started& e, Outcome&) {
   // Its checkpoints stay pinned: a program may read them long after it has started.
   if (auto* run = dispatcher_.find(e.trial, e.attempt)) run->next_step = e.next_step;
 }
 
-HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
+void Controller::on(Reported& e, Outcome& out) {
   settle_losses(e.trial, out);  // before the report, whose answer may change the workers, too
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr) return;
@@ -46,7 +46,7 @@ HYPERTUNE_INLINE void Controller::on(Reported& e, Outcome& out) {
 }
 
 // `again`: an earlier driver gave this answer as well, and the trial's workers were decided then.
-HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out, bool again) {
+void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out, bool again) {
   if (run.phase != Phase::running) return;  // it was told to stop already
   const auto& entry = trials()[trial];
   const Attempt attempt = entry.attempts - 1;
@@ -93,7 +93,7 @@ HYPERTUNE_INLINE void Controller::answer(TrialId trial, LiveTrial& run, int step
 // Changes the number of workers. A trial gets more only if no other trial waits, or will wait, for the room, or if the
 // user has asked for it. True: its workers cannot change while it runs, so it is stopped to begin again with another
 // number.
-HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out) {
+bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out) {
   const int have = run.allocation.workers();
   const auto wanted = dispatcher_.wanted_workers(trial, &run);
   const bool may_grow = wanted.by_person || (dispatcher_.queue().pending.empty() && !judge_.more_trials());
@@ -119,7 +119,7 @@ HYPERTUNE_INLINE bool Controller::change_workers(TrialId trial, LiveTrial& run, 
 // Gives running trials more workers if there is new room that no trial waits for. Does not wait for a report, because
 // steps may be long; but after `most_growths` increases it does, in case workers are lost again and again as they
 // start.
-HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
+void Controller::use_new_room(Outcome& out) {
   constexpr int most_growths = 3;
   if (ending_ || interrupted_ || !rules().workers.elastic() || !dispatcher_.queue().pending.empty() ||
       judge_.more_trials() || !dispatcher_.take_freed())
@@ -135,7 +135,7 @@ HYPERTUNE_INLINE void Controller::use_new_room(Outcome& out) {
   }
 }
 
-HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
+void Controller::on(const MemberLost& e, Outcome& out) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
   run->elastic = true;
@@ -150,11 +150,11 @@ HYPERTUNE_INLINE void Controller::on(const MemberLost& e, Outcome& out) {
   lose_workers(e, out);
 }
 
-HYPERTUNE_INLINE void Controller::settle_losses(TrialId trial, Outcome& out) {
+void Controller::settle_losses(TrialId trial, Outcome& out) {
   if (const auto loss = losses_.take(trial)) lose_workers(*loss, out);
 }
 
-HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out) {
+void Controller::lose_workers(const MemberLost& e, Outcome& out) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run == nullptr || run->phase != Phase::running || run->allocation.generation != e.generation) return;
   const int have = run->allocation.workers();
@@ -203,8 +203,8 @@ HYPERTUNE_INLINE void Controller::lose_workers(const MemberLost& e, Outcome& out
 
 // New workers have failed before they had done a step. That says nothing about the trial, which goes on as before: others
 // are tried later, after a time that doubles. Returns the line for the record.
-HYPERTUNE_INLINE std::string Controller::give_up_newcomers(TrialId trial, LiveTrial& run, std::size_t count, int left,
-                                                           const std::string& cause, Outcome& out) {
+std::string Controller::give_up_newcomers(TrialId trial, LiveTrial& run, std::size_t count, int left,
+                                          const std::string& cause, Outcome& out) {
   constexpr Seconds first = 2, longest = 300;
   ++run.given_up;
   run.stayed = left;
@@ -218,13 +218,13 @@ HYPERTUNE_INLINE std::string Controller::give_up_newcomers(TrialId trial, LiveTr
   return why;
 }
 
-HYPERTUNE_INLINE void Controller::on(const Resized& e, Outcome&) {
+void Controller::on(const Resized& e, Outcome&) {
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run != nullptr && run->allocation.generation == e.generation) dispatcher_.resized(*run);
 }
 
-HYPERTUNE_INLINE void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end,
-                                           std::string reason, bool save, Outcome& out) {
+void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
+                          Outcome& out) {
   run.phase = phase;
   run.end = end;
   run.at_limit = run.at_limit && end == TrialState::completed;
@@ -233,18 +233,18 @@ HYPERTUNE_INLINE void Controller::stop_run(TrialId trial, LiveTrial& run, Phase 
   dispatcher_.stop(trial, save, out);
 }
 
-HYPERTUNE_INLINE void Controller::on(const Checkpointed& e, Outcome& out) {
+void Controller::on(const Checkpointed& e, Outcome& out) {
   if (trials().contains(e.trial) && trials()[e.trial].attempts == e.attempt + 1) judge_.keep(e.checkpoint, out);
 }
 
-HYPERTUNE_INLINE void Controller::on(const CheckpointLost& e, Outcome& out) {
+void Controller::on(const CheckpointLost& e, Outcome& out) {
   if (!trials().contains(e.trial)) return;
   out.notices.push_back(detail::format("trial {}: checkpoint {} cannot be used ({}); trying the one before it", e.trial,
                                        e.checkpoint.name, e.why));
   judge_.drop(e.checkpoint, e.why, out);
 }
 
-HYPERTUNE_INLINE void Controller::on(const Paused& e, Outcome& out) {
+void Controller::on(const Paused& e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = dispatcher_.leave(e.trial);
   if (run.phase == Phase::stopping) {  // the run had paused before it received the Stop
@@ -260,15 +260,14 @@ HYPERTUNE_INLINE void Controller::on(const Paused& e, Outcome& out) {
 
 // The display shows failures that count. Without this line the user would not learn of a doubted one before the trial's
 // last attempt.
-HYPERTUNE_INLINE void Controller::say_doubted(TrialId trial, const std::string& host, const Cause& cause,
-                                              Outcome& out) {
+void Controller::say_doubted(TrialId trial, const std::string& host, const Cause& cause, Outcome& out) {
   if (rules().tell_changes)
     out.notices.push_back(detail::format(
         "trial {} failed on host {} and is tried on another host first, so that this does not count yet: {}", trial,
         host, cause.text));
 }
 
-HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
+void Controller::on(const Finished& e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   const LiveTrial run = dispatcher_.leave(e.trial);
   if (trials()[e.trial].judged) {
@@ -291,7 +290,7 @@ HYPERTUNE_INLINE void Controller::on(const Finished& e, Outcome& out) {
   end_trial(e.trial, TrialState::failed, std::move(cause), out);
 }
 
-HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
+void Controller::on(const Stopped& e, Outcome& out) {
   auto* live = dispatcher_.find(e.trial, e.attempt);
   if (live == nullptr) return;
   if (live->failure && live->phase == Phase::suspending && !interrupted_) {
@@ -310,7 +309,7 @@ HYPERTUNE_INLINE void Controller::on(const Stopped& e, Outcome& out) {
   if (!interrupted_) dispatcher_.queue().pending.push_front(e.trial);
 }
 
-HYPERTUNE_INLINE void Controller::on(Failed e, Outcome& out) {
+void Controller::on(Failed e, Outcome& out) {
   if (dispatcher_.find(e.trial, e.attempt) == nullptr) return;
   e.cause.text = detail::one_line(e.cause.text);
   const LiveTrial run = dispatcher_.leave(e.trial);
@@ -364,15 +363,14 @@ HYPERTUNE_INLINE void Controller::on(Failed e, Outcome& out) {
 // ---- Ends
 
 // Ends the trial as its run was told to.
-HYPERTUNE_INLINE void Controller::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
+void Controller::end_stopped(TrialId trial, const LiveTrial& run, Outcome& out) {
   const bool completed = run.end == TrialState::completed;
   std::optional<Cause> cause;
   if (!completed) cause = Cause{.text = run.reason, .retry = run.by_condition};
   end_trial(trial, run.end, std::move(cause), out, completed && run.at_limit);
 }
 
-HYPERTUNE_INLINE void Controller::end_trial(TrialId trial, TrialState end, std::optional<Cause> cause, Outcome& out,
-                                            bool at_limit) {
+void Controller::end_trial(TrialId trial, TrialState end, std::optional<Cause> cause, Outcome& out, bool at_limit) {
   judge_.end(trial, end, std::move(cause), out, at_limit);
   dispatcher_.queue().ended(trial);
   const int limit = rules().failures.max_trials;
@@ -380,7 +378,7 @@ HYPERTUNE_INLINE void Controller::end_trial(TrialId trial, TrialState end, std::
     end_experiment(detail::format("more than {} trials failed", limit), out);
 }
 
-HYPERTUNE_INLINE void Controller::end_experiment(const std::string& why, Outcome& out) {
+void Controller::end_experiment(const std::string& why, Outcome& out) {
   ending_ = why;
   judge_.state().end(why);
   for (const TrialId trial : dispatcher_.running_trials()) {
@@ -397,7 +395,7 @@ HYPERTUNE_INLINE void Controller::end_experiment(const std::string& why, Outcome
   dispatcher_.queue().pending.clear();
 }
 
-HYPERTUNE_INLINE void Controller::interrupt_now(Seconds now, Outcome& out) {
+void Controller::interrupt_now(Seconds now, Outcome& out) {
   judge_.set_now(now);
   interrupted_ = true;
   for (const TrialId trial : dispatcher_.running_trials()) {
@@ -408,14 +406,14 @@ HYPERTUNE_INLINE void Controller::interrupt_now(Seconds now, Outcome& out) {
   fill(now, out);
 }
 
-HYPERTUNE_INLINE void Controller::abandon(Seconds now, Outcome& out) {
+void Controller::abandon(Seconds now, Outcome& out) {
   judge_.set_now(now);
   interrupted_ = true;
   for (const TrialId trial : dispatcher_.running_trials()) on(Stopped{trial, attempt(trial)}, out);
   fill(now, out);
 }
 
-HYPERTUNE_INLINE std::string Controller::why_pending(TrialId trial) const {
+std::string Controller::why_pending(TrialId trial) const {
   const auto& entry = trials()[trial];
   const auto& queue = dispatcher_.queue();
   if (queue.user_paused.contains(trial)) return "paused by hand: it waits for `hypertune continue`";

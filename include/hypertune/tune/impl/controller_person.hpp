@@ -10,14 +10,14 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE const TrialEntry& Controller::require_open(TrialId trial) const {
+const TrialEntry& Controller::require_open(TrialId trial) const {
   if (!trials().contains(trial)) fail(Errc::usage, "there is no trial {}: there are {}", trial, trials().size());
   const auto& entry = trials()[trial];
   if (is_final(entry.state)) fail(Errc::usage, "trial {} has ended already: it is {}", trial, to_string(entry.state));
   return entry;
 }
 
-HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
+ControlAnswer Controller::carry_out(const ControlRequest& request, Seconds now, Outcome& out) {
   using Kind = ControlRequest::Kind;
   judge_.set_now(now);
   ControlAnswer answer;
@@ -76,7 +76,7 @@ HYPERTUNE_INLINE ControlAnswer Controller::carry_out(const ControlRequest& reque
 }
 
 // The trial goes on when there is room, unless the user has paused it.
-HYPERTUNE_INLINE void Controller::again(TrialId trial) {
+void Controller::again(TrialId trial) {
   auto& queue = dispatcher_.queue();
   if (queue.is_to_pause(trial))
     queue.user_paused.insert(trial);
@@ -84,7 +84,7 @@ HYPERTUNE_INLINE void Controller::again(TrialId trial) {
     queue.pending.push_front(trial);
 }
 
-HYPERTUNE_INLINE std::string Controller::stop_trial(TrialId trial, Seconds now, Outcome& out) {
+std::string Controller::stop_trial(TrialId trial, Seconds now, Outcome& out) {
   judge_.set_now(now);
   require_open(trial);
   LiveTrial* const run = dispatcher_.find(trial);
@@ -98,7 +98,7 @@ HYPERTUNE_INLINE std::string Controller::stop_trial(TrialId trial, Seconds now, 
   return detail::format("trial {} is told to stop", trial);
 }
 
-HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
+std::string Controller::pause_trial(TrialId trial) {
   auto& queue = dispatcher_.queue();
   const auto& entry = require_open(trial);
   if (queue.user_paused.contains(trial) || queue.to_pause.contains(trial))
@@ -115,7 +115,7 @@ HYPERTUNE_INLINE std::string Controller::pause_trial(TrialId trial) {
   return detail::format("trial {} pauses at its next report", trial);
 }
 
-HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
+std::string Controller::continue_trial(TrialId trial) {
   auto& queue = dispatcher_.queue();
   require_open(trial);
   if (queue.all_paused) fail(Errc::usage, "the whole experiment is paused: continue it without naming trials");
@@ -129,7 +129,7 @@ HYPERTUNE_INLINE std::string Controller::continue_trial(TrialId trial) {
   return detail::format("trial {} goes on as soon as there is room", trial);
 }
 
-HYPERTUNE_INLINE std::string Controller::pause_all() {
+std::string Controller::pause_all() {
   auto& queue = dispatcher_.queue();
   if (queue.all_paused) return "it is paused already";
   queue.all_paused = true;
@@ -137,7 +137,7 @@ HYPERTUNE_INLINE std::string Controller::pause_all() {
                         running() == 1 ? " pauses" : "s pause");
 }
 
-HYPERTUNE_INLINE std::string Controller::continue_all() {
+std::string Controller::continue_all() {
   auto& queue = dispatcher_.queue();
   if (!queue.all_paused && queue.user_paused.empty() && queue.to_pause.empty())
     fail(Errc::usage, "nothing was paused by hand");
@@ -148,7 +148,7 @@ HYPERTUNE_INLINE std::string Controller::continue_all() {
   return detail::format("goes on: {} trial{} had paused", waiting.size(), waiting.size() == 1 ? "" : "s");
 }
 
-HYPERTUNE_INLINE std::string Controller::add(const Params& params, Seconds now, Outcome& out) {
+std::string Controller::add(const Params& params, Seconds now, Outcome& out) {
   judge_.set_now(now);
   Point point = judge_.state().space().configuration(params);
   const TrialId trial = trials().size();
@@ -159,12 +159,12 @@ HYPERTUNE_INLINE std::string Controller::add(const Params& params, Seconds now, 
   return detail::format("trial {} is to try {}", trial, text);
 }
 
-HYPERTUNE_INLINE std::string Controller::note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out) {
+std::string Controller::note(TrialId trial, const Attributes& attributes, Seconds now, Outcome& out) {
   judge_.set_now(now);
   return judge_.note(trial, attributes, out);
 }
 
-HYPERTUNE_INLINE std::string Controller::resize_trial(TrialId trial, int wanted, Seconds now, Outcome& out) {
+std::string Controller::resize_trial(TrialId trial, int wanted, Seconds now, Outcome& out) {
   judge_.set_now(now);
   require_open(trial);
   const Workers& workers = rules().workers;

@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
+void Controller::fill(Seconds now, Outcome& out) {
   judge_.set_now(now);
   dispatcher_.judge_hosts(out);
   if (!ending_ && state().ending()) end_experiment(*state().ending(), out);
@@ -29,7 +29,7 @@ HYPERTUNE_INLINE void Controller::fill(Seconds now, Outcome& out) {
   if ((ending_ || interrupted_) && running() == 0) done_ = true;
 }
 
-HYPERTUNE_INLINE bool Controller::start_pending(Outcome& out) {
+bool Controller::start_pending(Outcome& out) {
   elsewhere_ = 0;
   auto& pending = dispatcher_.queue().pending;
   for (auto it = pending.begin(); it != pending.end(); ++it) {
@@ -59,7 +59,7 @@ HYPERTUNE_INLINE bool Controller::start_pending(Outcome& out) {
 
 // A trial that fits on no host fails, and the others go on. Without a number of samples, a resources() that asks for
 // too much for every configuration would create such trials for ever, hence the limit.
-HYPERTUNE_INLINE void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
+void Controller::refuse(TrialId trial, const std::string& why, Outcome& out) {
   constexpr int limit = 1000;
   end_trial(trial, TrialState::failed, Cause{.source = FailureSource::infrastructure, .text = why, .retry = false},
             out);
@@ -68,7 +68,7 @@ HYPERTUNE_INLINE void Controller::refuse(TrialId trial, const std::string& why, 
                    out);
 }
 
-HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
+bool Controller::start_chosen(Outcome& out) {
   // Without trials to choose from, the experiment can end without room: the hosts may be gone by then. Most events of a
   // large run come when all its trials have begun: no room is looked for then.
   if (!judge_.more_trials() && trials().counts()[TrialState::paused] == 0) {
@@ -150,7 +150,7 @@ HYPERTUNE_INLINE bool Controller::start_chosen(Outcome& out) {
 
 // Nothing can be started. If nothing runs either, no event will ever change that: ends the paused trials, and then the
 // experiment. Returns whether to look for trials to start again.
-HYPERTUNE_INLINE bool Controller::drain(Outcome& out) {
+bool Controller::drain(Outcome& out) {
   if (running() > 0 || !dispatcher_.queue().pending.empty() || !dispatcher_.queue().user_paused.empty()) return false;
   if (trials().counts()[TrialState::paused] == 0) {
     judge_.require_progress();
@@ -163,7 +163,7 @@ HYPERTUNE_INLINE bool Controller::drain(Outcome& out) {
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
+std::optional<TrialId> Controller::ask(Seconds now, Outcome& out) {
   judge_.set_now(now);
   const std::size_t before = out.commands.size();
   while (!ending_ && !interrupted_ && !dispatcher_.queue().all_paused) {

@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE CurveBeyond::CurveBeyond(const RecordedCurves& curves, int limit)
+CurveBeyond::CurveBeyond(const RecordedCurves& curves, int limit)
     : curves_(curves), within_unit_(curves.objectives().size(), true), ends_with_grid_(limit == 0) {
   for (const RecordedTrial& trial : curves.trials()) {
     for (std::size_t i = 0; i < trial.steps.size(); ++i)
@@ -21,7 +21,7 @@ HYPERTUNE_INLINE CurveBeyond::CurveBeyond(const RecordedCurves& curves, int limi
   }
 }
 
-HYPERTUNE_INLINE std::optional<int> CurveBeyond::next_step(const RecordedTrial& trial, int step) const {
+std::optional<int> CurveBeyond::next_step(const RecordedTrial& trial, int step) const {
   const auto& grid = curves_.grid();
   const auto next = std::upper_bound(grid.begin(), grid.end(), step);
   if (next != grid.end()) return *next;
@@ -30,7 +30,7 @@ HYPERTUNE_INLINE std::optional<int> CurveBeyond::next_step(const RecordedTrial& 
   return step + (count > 1 ? trial.steps[count - 1] - trial.steps[count - 2] : 1);
 }
 
-HYPERTUNE_INLINE const std::vector<CurveBeyond::Gain>& CurveBeyond::gains(std::size_t objective, int from, int to) {
+const std::vector<CurveBeyond::Gain>& CurveBeyond::gains(std::size_t objective, int from, int to) {
   const auto [found, fresh] = gains_.try_emplace({{objective, from}, to});
   if (!fresh) return found->second;
   const double better = curves_.objectives()[objective].mode == Mode::minimize ? -1 : 1;
@@ -51,7 +51,7 @@ HYPERTUNE_INLINE const std::vector<CurveBeyond::Gain>& CurveBeyond::gains(std::s
   return found->second;
 }
 
-HYPERTUNE_INLINE CurveBeyond::Guess CurveBeyond::at(const RecordedTrial& trial, int step, Beyond beyond) {
+CurveBeyond::Guess CurveBeyond::at(const RecordedTrial& trial, int step, Beyond beyond) {
   const auto last = curves_.report(trial, trial.steps.size() - 1);
   Guess guess{{last.begin(), last.end()}, true};
   for (std::size_t k = 0; k < within_unit_.size(); ++k) {

@@ -9,14 +9,14 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::running_trials() const {
+std::vector<TrialId> Dispatcher::running_trials() const {
   std::vector<TrialId> trials;
   for (const auto& [trial, run] : live_) trials.push_back(trial);
   std::sort(trials.begin(), trials.end());
   return trials;
 }
 
-HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, Outcome& out) {
+void Dispatcher::launch(TrialId trial, Allocation allocation, Outcome& out) {
   auto& state = judge_.state();
   const auto& entry = state.trials()[trial];
   LiveTrial run;
@@ -55,12 +55,12 @@ HYPERTUNE_INLINE void Dispatcher::launch(TrialId trial, Allocation allocation, O
 
 // Whether the run's newest generation was still forming, as an earlier driver knew. The executor reports it again, but
 // only after the first decisions.
-HYPERTUNE_INLINE bool Dispatcher::forming(const UnderWay& run) const {
+bool Dispatcher::forming(const UnderWay& run) const {
   const Seconds startup = judge_.rules().startup;
   if (run.growths.empty()) return run.forming && run.since + startup >= judge_.now();
   return !run.growths.complete(run.since + (run.forming ? startup : 0), startup);
 }
-HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
+void Dispatcher::take_over(TrialId trial, Outcome& out) {
   const auto& state = judge_.state();
   const auto& entry = state.trials()[trial];
   const auto* where = state.where(trial);
@@ -99,14 +99,14 @@ HYPERTUNE_INLINE void Dispatcher::take_over(TrialId trial, Outcome& out) {
   out.commands.push_back(std::move(go));
 }
 
-HYPERTUNE_INLINE void Dispatcher::stop(TrialId trial, bool save, Outcome& out) {
+void Dispatcher::stop(TrialId trial, bool save, Outcome& out) {
   if (held_.contains(trial))  // no process of it runs
     stopped_.insert(trial);
   else
     out.commands.push_back(Stop{trial, judge_.attempt(trial), save});
 }
 
-HYPERTUNE_INLINE LiveTrial Dispatcher::leave(TrialId trial) {
+LiveTrial Dispatcher::leave(TrialId trial) {
   auto node = live_.extract(trial);
   LiveTrial run = std::move(node.mapped());
   held_.erase(trial);
@@ -118,7 +118,7 @@ HYPERTUNE_INLINE LiveTrial Dispatcher::leave(TrialId trial) {
   return run;
 }
 
-HYPERTUNE_INLINE void Dispatcher::requeue(TrialId trial, const std::string& why, Outcome& out) {
+void Dispatcher::requeue(TrialId trial, const std::string& why, Outcome& out) {
   leave(trial);
   judge_.commit(record::AttemptFailed{trial, judge_.attempt(trial),
                                       Cause{.source = FailureSource::preemption, .text = why}, true},
@@ -128,7 +128,7 @@ HYPERTUNE_INLINE void Dispatcher::requeue(TrialId trial, const std::string& why,
 
 // ---- Places
 
-HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::place(const Resources& need, const Placement::Excluded& barred) {
+std::optional<Allocation> Dispatcher::place(const Resources& need, const Placement::Excluded& barred) {
   Allocation allocation;
   if (!workers().several()) {
     auto slot = placement_.place(need, barred);
@@ -143,21 +143,18 @@ HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::place(const Resources& ne
   return allocation;
 }
 
-HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::find_room(const Resources& need,
-                                                                 const Placement::Excluded& barred) {
+std::optional<Allocation> Dispatcher::find_room(const Resources& need, const Placement::Excluded& barred) {
   if (!away_.empty())
     if (auto allocation = find_present(need, barred)) return allocation;
   return place(need, barred);
 }
-HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::find_present(const Resources& need,
-                                                                    Placement::Excluded elsewhere) {
+std::optional<Allocation> Dispatcher::find_present(const Resources& need, Placement::Excluded elsewhere) {
   for (const auto& [name, away] : away_) elsewhere.insert(name);
   return place(need, elsewhere);
 }
 
 // Slots on exactly the hosts where the workers are.
-HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::place_at(const ExperimentState::Whereabouts& where,
-                                                                const Resources& need) {
+std::optional<Allocation> Dispatcher::place_at(const ExperimentState::Whereabouts& where, const Resources& need) {
   Allocation allocation;
   auto lead = placement_.place_on(where.host, need);
   if (!lead) return std::nullopt;
@@ -173,11 +170,11 @@ HYPERTUNE_INLINE std::optional<Allocation> Dispatcher::place_at(const Experiment
   return allocation;
 }
 
-HYPERTUNE_INLINE void Dispatcher::give_back(const Allocation& allocation) {
+void Dispatcher::give_back(const Allocation& allocation) {
   for (int rank = 0; rank < allocation.workers(); ++rank) placement_.release(allocation[rank]);
 }
 
-HYPERTUNE_INLINE bool Dispatcher::place_parked(TrialId trial, Allocation& allocation, Outcome& out) {
+bool Dispatcher::place_parked(TrialId trial, Allocation& allocation, Outcome& out) {
   auto& state = judge_.state();
   const auto& entry = state.trials()[trial];
   const auto* home = state.where(trial);
@@ -207,7 +204,7 @@ HYPERTUNE_INLINE bool Dispatcher::place_parked(TrialId trial, Allocation& alloca
   return true;
 }
 
-HYPERTUNE_INLINE std::string Dispatcher::why_no_room(TrialId trial) const {
+std::string Dispatcher::why_no_room(TrialId trial) const {
   const Resources need = judge_.needs(trial);
   const auto barred = barred_for(trial, need);
   const std::string why = why_not(need, barred);

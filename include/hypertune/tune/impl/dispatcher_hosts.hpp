@@ -9,7 +9,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Dispatcher::host_gained(const HostGained& e, Outcome& out) {
+void Dispatcher::host_gained(const HostGained& e, Outcome& out) {
   const auto host = static_cast<std::size_t>(e.host);
   const bool joins = e.what && host == placement_.size();
   if (joins) placement_.add_host(*e.what);
@@ -32,7 +32,7 @@ HYPERTUNE_INLINE void Dispatcher::host_gained(const HostGained& e, Outcome& out)
       out.commands.push_back(std::move(held_.extract(trial).mapped()));
 }
 
-HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
+void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
   if (e.host < 0 || static_cast<std::size_t>(e.host) >= placement_.size()) return;
   const std::string name = placement_.host_name(e.host);
   const bool waited_for = away_.contains(name);
@@ -50,12 +50,12 @@ HYPERTUNE_INLINE void Dispatcher::host_lost(const HostLost& e, Outcome& out) {
   if (!away_.contains(name)) requeue_held(name, detail::format("host '{}' is lost: {}", name, e.why), out);
 }
 
-HYPERTUNE_INLINE void Dispatcher::mark_hosts_lost(const std::map<std::string, bool>& hosts) {
+void Dispatcher::mark_hosts_lost(const std::map<std::string, bool>& hosts) {
   for (const auto& [name, for_good] : hosts)
     if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, for_good);
 }
 
-HYPERTUNE_INLINE void Dispatcher::review_exclusions(Outcome& out) {
+void Dispatcher::review_exclusions(Outcome& out) {
   const auto& excluded = judge_.excluded();
   if (excluded.empty()) return;
   std::string names;
@@ -69,7 +69,7 @@ HYPERTUNE_INLINE void Dispatcher::review_exclusions(Outcome& out) {
   }
 }
 
-HYPERTUNE_INLINE Placement::Excluded Dispatcher::barred_for(TrialId trial, const Resources& need) const {
+Placement::Excluded Dispatcher::barred_for(TrialId trial, const Resources& need) const {
   if (!judge_.faults().failed_before(trial) || placement_.size() < 2) return barred_;
   for (auto barred :
        {judge_.faults().avoided(trial), judge_.faults().failed_on(trial), judge_.faults().failed_on(trial, true)}) {
@@ -79,7 +79,7 @@ HYPERTUNE_INLINE Placement::Excluded Dispatcher::barred_for(TrialId trial, const
   return barred_;
 }
 
-HYPERTUNE_INLINE bool Dispatcher::in_doubt(TrialId trial, const std::string& host, const Cause& cause) const {
+bool Dispatcher::in_doubt(TrialId trial, const std::string& host, const Cause& cause) const {
   if (host.empty() || placement_.size() < 2 || !cause.retry || !judge_.faults().may_be_host_fault(trial, cause))
     return false;
   auto barred = judge_.faults().avoided(trial, host, cause);
@@ -87,7 +87,7 @@ HYPERTUNE_INLINE bool Dispatcher::in_doubt(TrialId trial, const std::string& hos
   return placement_.worth_waiting(judge_.needs(trial), workers(), barred);
 }
 
-HYPERTUNE_INLINE void Dispatcher::judge_hosts(Outcome& out) {
+void Dispatcher::judge_hosts(Outcome& out) {
   if (!hosts_changed_ && judged_ == judge_.faults().version()) return;
   hosts_changed_ = false;
   if (workers().several() && workers().strategy != Strategy::strict_pack && !placement_.network().outside().empty() &&
@@ -115,14 +115,14 @@ HYPERTUNE_INLINE void Dispatcher::judge_hosts(Outcome& out) {
 // ---- Hosts that are waited for
 
 // The first host of `allocation` that is away; nullptr if none is.
-HYPERTUNE_INLINE const std::string* Dispatcher::away_host(const Allocation& allocation) const {
+const std::string* Dispatcher::away_host(const Allocation& allocation) const {
   if (away_.empty()) return nullptr;
   for (int rank = 0; rank < allocation.workers(); ++rank)
     if (const auto away = away_.find(allocation[rank].host_name); away != away_.end()) return &away->first;
   return nullptr;
 }
 
-HYPERTUNE_INLINE void Dispatcher::hold(TrialId trial, Launch go, Outcome& out) {
+void Dispatcher::hold(TrialId trial, Launch go, Outcome& out) {
   const std::string& host = *away_host(go.allocation);
   auto& away = away_.at(host);
   if (!std::exchange(away.told, true))
@@ -134,7 +134,7 @@ HYPERTUNE_INLINE void Dispatcher::hold(TrialId trial, Launch go, Outcome& out) {
   out.held.push_back(trial);
 }
 
-HYPERTUNE_INLINE std::string Dispatcher::why_held(TrialId trial) const {
+std::string Dispatcher::why_held(TrialId trial) const {
   const auto found = held_.find(trial);
   const std::string* host = found == held_.end() ? nullptr : away_host(found->second.allocation);
   if (host == nullptr) return {};
@@ -143,14 +143,14 @@ HYPERTUNE_INLINE std::string Dispatcher::why_held(TrialId trial) const {
                         away.why.empty() ? "" : ": ", away.why);
 }
 
-HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::take_stopped(bool all) {
+std::vector<TrialId> Dispatcher::take_stopped(bool all) {
   if (all)
     for (const auto& [trial, go] : held_) stopped_.insert(trial);
   const auto trials = std::exchange(stopped_, {});
   return {trials.begin(), trials.end()};
 }
 
-HYPERTUNE_INLINE void Dispatcher::move_held(Outcome& out) {
+void Dispatcher::move_held(Outcome& out) {
   std::vector<TrialId> trials;
   for (const auto& [trial, go] : held_) trials.push_back(trial);
   for (const TrialId trial : trials) {
@@ -163,7 +163,7 @@ HYPERTUNE_INLINE void Dispatcher::move_held(Outcome& out) {
   }
 }
 
-HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::held_on(const std::string& host) const {
+std::vector<TrialId> Dispatcher::held_on(const std::string& host) const {
   std::vector<TrialId> trials;
   for (const auto& [trial, go] : held_)
     if (go.allocation.uses_host(host)) trials.push_back(trial);
@@ -172,19 +172,19 @@ HYPERTUNE_INLINE std::vector<TrialId> Dispatcher::held_on(const std::string& hos
 
 // The host's addresses are known now: requeues trials that wait for it and were to have workers on hosts that it cannot
 // reach.
-HYPERTUNE_INLINE void Dispatcher::requeue_unreachable(const std::string& host, Outcome& out) {
+void Dispatcher::requeue_unreachable(const std::string& host, Outcome& out) {
   const auto trials = held_on(host);
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial)
     if (!stopped_.contains(*trial) && !placement_.network().joins(held_.at(*trial).allocation))
       requeue(*trial, placement_.network().why(), out);
 }
 
-HYPERTUNE_INLINE void Dispatcher::requeue_held(const std::string& host, const std::string& why, Outcome& out) {
+void Dispatcher::requeue_held(const std::string& host, const std::string& why, Outcome& out) {
   const auto trials = held_on(host);
   for (auto trial = trials.rbegin(); trial != trials.rend(); ++trial) requeue(*trial, why, out);  // keeps the order
 }
 
-HYPERTUNE_INLINE std::optional<Seconds> Dispatcher::next_give_up() const {
+std::optional<Seconds> Dispatcher::next_give_up() const {
   std::optional<Seconds> at;
   for (const auto& [name, away] : away_)
     if (!held_on(name).empty())
@@ -192,7 +192,7 @@ HYPERTUNE_INLINE std::optional<Seconds> Dispatcher::next_give_up() const {
   return at;
 }
 
-HYPERTUNE_INLINE void Dispatcher::give_up_hosts(Outcome& out) {
+void Dispatcher::give_up_hosts(Outcome& out) {
   for (auto at = away_.begin(); at != away_.end();) {
     const auto name = at->first;
     if (judge_.now() < at->second.since + judge_.rules().host_patience || held_on(name).empty()) {

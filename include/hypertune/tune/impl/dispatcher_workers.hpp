@@ -12,8 +12,8 @@
 namespace hypertune::inline v0 {
 
 // Forms a new generation of the workers `ranks`, in this order, and new workers on the slots `fresh`.
-HYPERTUNE_INLINE void Dispatcher::form(TrialId trial, LiveTrial& run, std::vector<int> ranks, std::vector<Slot> fresh,
-                                       const std::string& why, Outcome& out, std::vector<std::string> failed_on) {
+void Dispatcher::form(TrialId trial, LiveTrial& run, std::vector<int> ranks, std::vector<Slot> fresh,
+                      const std::string& why, Outcome& out, std::vector<std::string> failed_on) {
   Allocation next = pick(run.allocation, ranks);
   next.generation = run.allocation.generation + 1;
   std::move(fresh.begin(), fresh.end(), std::back_inserter(next.others));
@@ -31,15 +31,15 @@ HYPERTUNE_INLINE void Dispatcher::form(TrialId trial, LiveTrial& run, std::vecto
   ranks.resize(ranks.size() + fresh.size(), -1);
   out.commands.push_back(Resize{trial, attempt, run.allocation, std::move(ranks)});
 }
-HYPERTUNE_INLINE Allocation Dispatcher::pick(const Allocation& all, const std::vector<int>& ranks) {
+Allocation Dispatcher::pick(const Allocation& all, const std::vector<int>& ranks) {
   Allocation picked{.generation = all.generation, .lead = all[ranks.front()]};
   for (std::size_t i = 1; i < ranks.size(); ++i) picked.others.push_back(all[ranks[i]]);
   return picked;
 }
 
 // Slots for workers that join those of `ranks`, near them or not, depending on the strategy.
-HYPERTUNE_INLINE std::vector<Slot> Dispatcher::place_beside(TrialId trial, const LiveTrial& run,
-                                                            const std::vector<int>& ranks, int least, int most) {
+std::vector<Slot> Dispatcher::place_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& ranks,
+                                           int least, int most) {
   std::vector<int> beside;
   for (const int rank : ranks)
     if (const int host = run.allocation[rank].host; std::find(beside.begin(), beside.end(), host) == beside.end())
@@ -50,7 +50,7 @@ HYPERTUNE_INLINE std::vector<Slot> Dispatcher::place_beside(TrialId trial, const
   return placement_.place_all(need, {.min = least, .max = most, .strategy = workers().strategy}, barred, beside);
 }
 
-HYPERTUNE_INLINE Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, const LiveTrial* run) const {
+Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, const LiveTrial* run) const {
   const auto within = [this](int wanted) { return std::clamp(wanted, workers().min, workers().max); };
   const auto asked = judge_.state().asked_workers(trial);
   if (asked.by_user > 0) return {within(asked.by_user), "it was asked for", true};
@@ -70,7 +70,7 @@ HYPERTUNE_INLINE Dispatcher::Wanted Dispatcher::wanted_workers(TrialId trial, co
   return {workers().max, "there is room that no other trial waits for"};
 }
 
-HYPERTUNE_INLINE bool Dispatcher::worth_restart(TrialId trial, const LiveTrial& run, int most) {
+bool Dispatcher::worth_restart(TrialId trial, const LiveTrial& run, int most) {
   const int have = run.allocation.workers();
   if (have == most) return false;
   if (have < most) {
@@ -85,8 +85,7 @@ HYPERTUNE_INLINE bool Dispatcher::worth_restart(TrialId trial, const LiveTrial& 
   return true;
 }
 
-HYPERTUNE_INLINE void Dispatcher::resize(TrialId trial, LiveTrial& run, int wanted, const std::string& why,
-                                         Outcome& out) {
+void Dispatcher::resize(TrialId trial, LiveTrial& run, int wanted, const std::string& why, Outcome& out) {
   const int have = run.allocation.workers();
   std::vector<int> ranks(static_cast<std::size_t>(std::min(have, wanted)));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -96,9 +95,8 @@ HYPERTUNE_INLINE void Dispatcher::resize(TrialId trial, LiveTrial& run, int want
   if (wanted < have || !fresh.empty()) form(trial, run, std::move(ranks), std::move(fresh), why, out);
 }
 
-HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost,
-                                          const std::vector<int>& starting, std::string why, bool failed,
-                                          Outcome& out) {
+bool Dispatcher::replace(TrialId trial, LiveTrial& run, const std::vector<int>& lost, const std::vector<int>& starting,
+                         std::string why, bool failed, Outcome& out) {
   std::vector<int> ranks, unready;
   std::vector<std::string> failed_on;
   const int have = run.allocation.workers();
@@ -135,7 +133,7 @@ HYPERTUNE_INLINE bool Dispatcher::replace(TrialId trial, LiveTrial& run, const s
   return true;
 }
 
-HYPERTUNE_INLINE bool Dispatcher::room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost) {
+bool Dispatcher::room_beside(TrialId trial, const LiveTrial& run, const std::vector<int>& lost) {
   std::vector<int> ranks;
   for (int rank = 0; rank < run.allocation.workers(); ++rank)
     if (std::find(lost.begin(), lost.end(), rank) == lost.end()) ranks.push_back(rank);
@@ -146,19 +144,19 @@ HYPERTUNE_INLINE bool Dispatcher::room_beside(TrialId trial, const LiveTrial& ru
   return !fresh.empty();
 }
 
-HYPERTUNE_INLINE void Dispatcher::form_again(TrialId trial, LiveTrial& run, const std::string& why, Outcome& out) {
+void Dispatcher::form_again(TrialId trial, LiveTrial& run, const std::string& why, Outcome& out) {
   std::vector<int> ranks(static_cast<std::size_t>(run.allocation.workers()));
   std::iota(ranks.begin(), ranks.end(), 0);
   form(trial, run, std::move(ranks), {}, why, out);
 }
 
-HYPERTUNE_INLINE std::optional<Seconds> Dispatcher::next_growth() const {
+std::optional<Seconds> Dispatcher::next_growth() const {
   std::optional<Seconds> at;
   for (const auto& [run, until] : not_before_) at = std::min(at.value_or(until), until);
   return at;
 }
 
-HYPERTUNE_INLINE void Dispatcher::resized(LiveTrial& run) {
+void Dispatcher::resized(LiveTrial& run) {
   run.forming = false;
   freed_ = true;
   for (const Slot& slot : std::exchange(run.leaving, {})) placement_.release(slot);

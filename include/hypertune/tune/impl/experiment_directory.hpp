@@ -19,8 +19,8 @@ namespace hypertune::inline v0 {
 namespace detail {
 
 // runs/<name>, runs/<name>-2, …: those that exist or are taken, followed by the first one that does not and is not.
-HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(
-    const Options& options, const std::vector<std::filesystem::path>& taken = {}) {
+std::vector<std::filesystem::path> folders_of_name(const Options& options,
+                                                   const std::vector<std::filesystem::path>& taken = {}) {
   const std::string& name = *options.name;
   const bool controls = std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; });
   if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos || controls)
@@ -34,7 +34,7 @@ HYPERTUNE_INLINE std::vector<std::filesystem::path> folders_of_name(
   return folders;
 }
 
-HYPERTUNE_INLINE bool is_just_made(const std::filesystem::path& folder) {
+bool is_just_made(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::error_code error;
   const auto made = fs::last_write_time(folder, error);
@@ -47,13 +47,13 @@ HYPERTUNE_INLINE bool is_just_made(const std::filesystem::path& folder) {
 }
 
 // An unreadable experiment counts as not ended: opening it later says what is wrong.
-HYPERTUNE_INLINE bool has_ended(const std::filesystem::path& folder) {
+bool has_ended(const std::filesystem::path& folder) {
   try {
     return JournalReader(folder).ended();
   } catch (const Error&) { return false; }
 }
 
-HYPERTUNE_INLINE void say_which_is_resumed(const Options& options, const std::filesystem::path& directory) {
+void say_which_is_resumed(const Options& options, const std::filesystem::path& directory) {
   if (!options.resume || !options.output.empty() || options.display == Display::quiet) return;
   if (folders_of_name(options).size() <= 2) return;
   say(detail::format(
@@ -63,8 +63,7 @@ HYPERTUNE_INLINE void say_which_is_resumed(const Options& options, const std::fi
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::filesystem::path experiment_directory(const Options& options,
-                                                            const std::vector<std::filesystem::path>& taken) {
+std::filesystem::path experiment_directory(const Options& options, const std::vector<std::filesystem::path>& taken) {
   if (!options.output.empty()) return options.output;
   auto folders = detail::folders_of_name(options, taken);
   if (!options.resume || folders.size() == 1) return folders.back();

@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void ExperimentState::apply(const record::Any& what, Seconds time) {
+void ExperimentState::apply(const record::Any& what, Seconds time) {
   now_ = std::max(now_, time);
   answering_ = just_reported_;
   if (const auto* report = std::get_if<record::TrialReported>(&what))
@@ -26,7 +26,7 @@ HYPERTUNE_INLINE void ExperimentState::apply(const record::Any& what, Seconds ti
   last_event_ = now_;
 }
 
-HYPERTUNE_INLINE std::vector<CheckpointInfo> ExperimentState::restorable(TrialId trial) const {
+std::vector<CheckpointInfo> ExperimentState::restorable(TrialId trial) const {
   const auto own = checkpoints(trial);
   // Restoring from a checkpoint ahead of the last report would skip the reports in between. Earlier versions recorded
   // such checkpoints if they died at the wrong moment.
@@ -49,7 +49,7 @@ HYPERTUNE_INLINE std::vector<CheckpointInfo> ExperimentState::restorable(TrialId
   return list;
 }
 
-HYPERTUNE_INLINE double ExperimentState::loss_at(TrialId trial, int steps) const {
+double ExperimentState::loss_at(TrialId trial, int steps) const {
   if (!constraints_.empty()) {
     const auto excesses = excesses_.find(trial);
     if (excesses == excesses_.end() || detail::violation(excesses->second, constraints_) > 0) return worst_loss;
@@ -62,7 +62,7 @@ HYPERTUNE_INLINE double ExperimentState::loss_at(TrialId trial, int steps) const
   return later == recent.begin() ? recent.front().second : std::prev(later)->second;
 }
 
-HYPERTUNE_INLINE const MetricBound* ExperimentState::bound_without_value(TrialId trial) const {
+const MetricBound* ExperimentState::bound_without_value(TrialId trial) const {
   const auto excesses = excesses_.find(trial);
   for (std::size_t i = 0; i < constraints_.size(); ++i)
     if (excesses == excesses_.end() || std::isnan(excesses->second[i])) return &constraints_[i];
@@ -71,7 +71,7 @@ HYPERTUNE_INLINE const MetricBound* ExperimentState::bound_without_value(TrialId
 
 // The recorded coordinates may mean something else in a changed space. Conditions, formulas and constraints may have
 // changed though all values are the same.
-HYPERTUNE_INLINE std::optional<Point> ExperimentState::present_point(const Point& point, const Params& params) {
+std::optional<Point> ExperimentState::present_point(const Point& point, const Params& params) {
   try {
     const bool same = point.size() == space_.size() && (params.empty() || space_.params(point) == params);
     if (same && !space_.invalid(point) && space_.feasible(point)) return point;
@@ -82,7 +82,7 @@ HYPERTUNE_INLINE std::optional<Point> ExperimentState::present_point(const Point
   }
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCreated& r) {
+void ExperimentState::on(const record::TrialCreated& r) {
   auto point = present_point(r.point, r.params);
   const bool foreign = !point;
   const TrialId trial = trials_.add(point ? std::move(*point) : Point(space_.size(), inactive));
@@ -97,7 +97,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCreated& r) {
     known_trials_.insert(trial);
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialStarted& r) {
+void ExperimentState::on(const record::TrialStarted& r) {
   auto& entry = trials_[r.trial];
   if (entry.state == TrialState::paused && entry.before_pause == Decision::pause && !entry.foreign)
     scheduler_.on_resume(r.trial);
@@ -113,7 +113,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialStarted& r) {
   trials_.set_state(r.trial, TrialState::running);
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialResized& r) {
+void ExperimentState::on(const record::TrialResized& r) {
   if (r.workers.empty()) return;
   auto& where = where_[r.trial];
   const int workers = static_cast<int>(r.workers.size());
@@ -138,15 +138,14 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialResized& r) {
   displaced_.erase(r.trial);
 }
 
-HYPERTUNE_INLINE std::vector<int> ExperimentState::ranks_on(const Whereabouts& where,
-                                                            const std::vector<std::string>& hosts) {
+std::vector<int> ExperimentState::ranks_on(const Whereabouts& where, const std::vector<std::string>& hosts) {
   std::vector<int> ranks;
   for (int rank = 0; rank < where.workers(); ++rank)
     if (std::find(hosts.begin(), hosts.end(), where[rank]) != hosts.end()) ranks.push_back(rank);
   return ranks;
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialReported& r) {
+void ExperimentState::on(const record::TrialReported& r) {
   auto& entry = trials_[r.trial];
   if (const auto where = where_.find(r.trial); where != where_.end()) {
     where->second.broken.reset();
@@ -198,7 +197,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialReported& r) {
   judge(r);
 }
 
-HYPERTUNE_INLINE std::span<const double> ExperimentState::learn_constraints(const record::TrialReported& r) {
+std::span<const double> ExperimentState::learn_constraints(const record::TrialReported& r) {
   if (constraints_.empty()) return {};
   auto& excesses = excesses_[r.trial];
   if (!detail::update_excesses(excesses, constraints_, r.metrics)) return excesses;
@@ -209,14 +208,14 @@ HYPERTUNE_INLINE std::span<const double> ExperimentState::learn_constraints(cons
   return excesses;
 }
 
-HYPERTUNE_INLINE void ExperimentState::note_best(const record::TrialReported& r, detail::ResultRank rank) {
+void ExperimentState::note_best(const record::TrialReported& r, detail::ResultRank rank) {
   if (best_ && !(rank < best_rank_)) return;
   best_ = r.trial;
   best_rank_ = rank;
   best_steps_ = r.step + 1;
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCheckpointed& r) {
+void ExperimentState::on(const record::TrialCheckpointed& r) {
   auto& list = checkpoints_[r.trial];
   const auto later = [](const auto& a, const auto& b) { return a.steps > b.steps; };
   // The workers of a group may have stopped within a step: of two checkpoints with the same number of steps, the newer
@@ -231,7 +230,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialCheckpointed& r) {
   if (const auto takeover = takeovers_.find(r.trial); takeover != takeovers_.end()) takeover->second.saved = true;
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialExploited& r) {
+void ExperimentState::on(const record::TrialExploited& r) {
   auto& entry = trials_[r.trial];
   Takeover takeover{.base = r.checkpoint};
   for (const auto& checkpoint : checkpoints(r.trial)) takeover.before.insert(checkpoint.name);
@@ -249,7 +248,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialExploited& r) {
   if (!entry.foreign) scheduler_.on_exploit(r.trial, r.donor, entry.point, r.checkpoint.steps);
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::CheckpointDropped& r) {
+void ExperimentState::on(const record::CheckpointDropped& r) {
   // The name may be used again by a later checkpoint.
   if (const auto found = takeovers_.find(r.trial); found != takeovers_.end())
     found->second.before.erase(r.checkpoint.name);
@@ -259,14 +258,14 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::CheckpointDropped& r) {
   if (found->second.empty()) checkpoints_.erase(found);
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialPaused& r) {
+void ExperimentState::on(const record::TrialPaused& r) {
   auto& entry = trials_[r.trial];
   entry.before_pause = std::exchange(entry.owed, Decision::proceed);
   trials_.set_state(r.trial, TrialState::paused);
   if (!entry.foreign && entry.before_pause == Decision::pause) scheduler_.on_pause(r.trial);
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::AttemptFailed& r) {
+void ExperimentState::on(const record::AttemptFailed& r) {
   auto& entry = trials_[r.trial];
   if (!r.doubted && (r.cause.source == FailureSource::user ||
                      (r.cause.source == FailureSource::infrastructure && !on_lost_host(r.trial))))
@@ -276,7 +275,7 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::AttemptFailed& r) {
   if (r.retry) trials_.set_state(r.trial, TrialState::pending);
 }
 
-HYPERTUNE_INLINE void ExperimentState::on(const record::TrialEnded& r) {
+void ExperimentState::on(const record::TrialEnded& r) {
   auto& entry = trials_[r.trial];
   // The schedule or a stop condition of an earlier session ended the trial. The present ones, to which the reports were
   // replayed, did not: the trial goes on when there is room, or, if paused, waits to be chosen.
@@ -310,14 +309,14 @@ HYPERTUNE_INLINE void ExperimentState::on(const record::TrialEnded& r) {
   judge(r);
 }
 
-HYPERTUNE_INLINE bool ExperimentState::reopens(const record::TrialEnded& r) {
+bool ExperimentState::reopens(const record::TrialEnded& r) {
   if (r.at_limit) return true;
   if (r.state != TrialState::stopped || !r.cause || !r.cause->retry || ending_) return false;
   if (auto why = check_time(now_)) ending_ = std::move(why);  // the time limit ended it, between reports
   return !ending_;
 }
 
-HYPERTUNE_INLINE ExperimentProgressView ExperimentState::view() const {
+ExperimentProgressView ExperimentState::view() const {
   ExperimentProgressView now;
   now.total_steps = total_steps_;
   now.completed = trials_.counts()[TrialState::completed];
@@ -327,7 +326,7 @@ HYPERTUNE_INLINE ExperimentProgressView ExperimentState::view() const {
   return now;
 }
 
-HYPERTUNE_INLINE void ExperimentState::judge(const record::TrialReported& r) {
+void ExperimentState::judge(const record::TrialReported& r) {
   if (trial_stop_.empty() && experiment_stop_.empty()) return;
   auto& entry = trials_[r.trial];
   const TrialProgressView report{.trial = r.trial, .steps = r.step + 1, .metrics = r.metrics, .elapsed = entry.elapsed};
@@ -341,7 +340,7 @@ HYPERTUNE_INLINE void ExperimentState::judge(const record::TrialReported& r) {
   if (auto why = experiment_stop_.check(now)) ending_ = std::move(why);
 }
 
-HYPERTUNE_INLINE void ExperimentState::judge(const record::TrialEnded& r) {
+void ExperimentState::judge(const record::TrialEnded& r) {
   trial_stop_.forget(r.trial);
   if (experiment_stop_.empty()) return;
   auto now = view();

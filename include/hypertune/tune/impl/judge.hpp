@@ -21,7 +21,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
+void Judge::track(const record::Any& what) {
   faults_.apply(what);
   if (const auto* paused = std::get_if<record::TrialPaused>(&what))
     offer(paused->trial);
@@ -54,14 +54,14 @@ HYPERTUNE_INLINE void Judge::track(const record::Any& what) {
   }
 }
 
-HYPERTUNE_INLINE void Judge::release(Pins& pins, TrialId trial) {
+void Judge::release(Pins& pins, TrialId trial) {
   if (const auto node = pins.extract(trial)) retention_.unpin(node.mapped());
 }
 
 // A paused trial is judged by its report at the pause. Until its next pause it therefore gives others the checkpoint
 // that it had saved by then, not a later one, which has no report to judge it by yet. Also, when a later checkpoint
 // arrives may depend on the network, while all checkpoints of before a pause have arrived by the time of the pause.
-HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
+void Judge::offer(TrialId trial) {
   without_checkpoint_.erase(trial);
   if (!state_.exploits()) return;
   auto& offers = offers_[trial];
@@ -76,7 +76,7 @@ HYPERTUNE_INLINE void Judge::offer(TrialId trial) {
 
 // Pins the offers that the scheduler may want and unpins the others. An unwanted offer of the last pause is kept in the
 // list, as it may be wanted later while its checkpoint still exists.
-HYPERTUNE_INLINE void Judge::review_offers() {
+void Judge::review_offers() {
   for (auto of_trial = offers_.begin(); of_trial != offers_.end();) {
     auto& [trial, offers] = *of_trial;
     const TrialId donor = trial;
@@ -93,7 +93,7 @@ HYPERTUNE_INLINE void Judge::review_offers() {
 }
 
 // The trial has saved a checkpoint: those that it made before it took over another trial's state are superseded.
-HYPERTUNE_INLINE void Judge::on_own_checkpoint(TrialId trial) {
+void Judge::on_own_checkpoint(TrialId trial) {
   release(bases_, trial);
   const auto* names = state_.superseded(trial);
   if (names == nullptr) return;
@@ -103,7 +103,7 @@ HYPERTUNE_INLINE void Judge::on_own_checkpoint(TrialId trial) {
 }
 
 // Keeps what add_known() and start_with are compared with. Called by the replay after it has applied the record.
-HYPERTUNE_INLINE void Judge::remember(const record::Any& what) {
+void Judge::remember(const record::Any& what) {
   if (const auto* created = std::get_if<record::TrialCreated>(&what)) {
     if (created->known) recorded_known_.push_back({.trial = created->trial});
     const auto& entry = trials()[created->trial];
@@ -120,7 +120,7 @@ HYPERTUNE_INLINE void Judge::remember(const record::Any& what) {
   }
 }
 
-HYPERTUNE_INLINE void Judge::make_room(Outcome& out) {
+void Judge::make_room(Outcome& out) {
   if (rules_.samples == 0) return;
   const auto waiting = static_cast<std::int64_t>(first_.size());
   const std::int64_t created = trials().size() - state_.known();
@@ -130,7 +130,7 @@ HYPERTUNE_INLINE void Judge::make_room(Outcome& out) {
   rules_.samples = created + waiting;
 }
 
-HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
+bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
   const auto& entry = trials()[trial];
   if (entry.owed == Decision::proceed) return false;
   const auto saved = state_.restorable(trial);
@@ -150,7 +150,7 @@ HYPERTUNE_INLINE bool Judge::carry_out_owed(TrialId trial, Outcome& out) {
 
 // Recorded results are recognised by their contents, not by their position: if the list has grown or was reordered,
 // only new results are added.
-HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outcome& out) {
+void Judge::add_known(std::span<const KnownResult> known, Outcome& out) {
   const auto hash_of = [](const Point& point) {
     std::size_t hash = 0;
     for (const double x : point) hash = hash * 0x9e3779b97f4a7c15U + (is_active(x) ? std::hash<double>()(x) : 1);
@@ -204,14 +204,14 @@ HYPERTUNE_INLINE void Judge::add_known(std::span<const KnownResult> known, Outco
   recorded_known_.clear();
 }
 
-HYPERTUNE_INLINE void Judge::ask_workers(TrialId trial, int workers, bool by_user, Outcome& out) {
+void Judge::ask_workers(TrialId trial, int workers, bool by_user, Outcome& out) {
   const auto before = state_.asked_workers(trial);
   if (workers != (by_user ? before.by_user : before.by_trial))
     commit(record::WorkersRequested{trial, workers, by_user}, out);
 }
 
 // Called before the report is recorded, so that readers of the report know its attributes. Only changes are recorded.
-HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
+void Judge::note_reported(TrialId trial, const Attributes& attributes, Outcome& out) {
   if (attributes.empty()) return;
   Attributes all = state_.attributes(trial);
   std::size_t left_out = 0;
@@ -225,7 +225,7 @@ HYPERTUNE_INLINE void Judge::note_reported(TrialId trial, const Attributes& attr
 }
 
 // A program may choose its unit by the size of the number: then its smallest values would be the worst ones.
-HYPERTUNE_INLINE void Judge::note_units(TrialId trial, const Report& report, Outcome& out) {
+void Judge::note_units(TrialId trial, const Report& report, Outcome& out) {
   for (const auto& [metric, unit] : report.units) {
     const std::string name = detail::unit_attribute(metric);
     if (!detail::is_attribute_name(name)) continue;
@@ -244,7 +244,7 @@ HYPERTUNE_INLINE void Judge::note_units(TrialId trial, const Report& report, Out
 
 // Remembers the names of reported metrics, for a user who has misspelt the objective; a few are enough. Returns whether
 // there were new ones.
-HYPERTUNE_INLINE bool Judge::remember_names(LiveTrial& run, const Metrics& metrics) {
+bool Judge::remember_names(LiveTrial& run, const Metrics& metrics) {
   constexpr std::size_t most = 8;
   const std::size_t before = run.reported.size();
   for (const auto& [name, value] : metrics)
@@ -253,20 +253,20 @@ HYPERTUNE_INLINE bool Judge::remember_names(LiveTrial& run, const Metrics& metri
   return run.reported.size() > before;
 }
 
-HYPERTUNE_INLINE std::string Judge::why_unjudged(const LiveTrial& run) const {
+std::string Judge::why_unjudged(const LiveTrial& run) const {
   std::string names;
   for (const auto& objective : state_.objectives()) names += (names.empty() ? "'" : "', '") + objective.metric;
   return "ended without a report of " + names + "'" + reported_instead(run);
 }
 
-HYPERTUNE_INLINE std::string Judge::nearest_reported(const LiveTrial& run) const {
+std::string Judge::nearest_reported(const LiveTrial& run) const {
   for (const auto& objective : state_.objectives())
     if (std::find(run.reported.begin(), run.reported.end(), objective.metric) == run.reported.end())
       if (auto near = detail::nearest(objective.metric, run.reported); !near.empty()) return std::string(near);
   return "";
 }
 
-HYPERTUNE_INLINE std::string Judge::reported_instead(const LiveTrial& run) const {
+std::string Judge::reported_instead(const LiveTrial& run) const {
   if (run.reported.empty()) return "";
   std::string text;
   for (const auto& name : run.reported) text += (text.empty() ? "; reported were: " : ", ") + name;
@@ -279,7 +279,7 @@ HYPERTUNE_INLINE std::string Judge::reported_instead(const LiveTrial& run) const
 
 // Warns of a misspelt metric early: otherwise the user would only be told at the end of a trial, perhaps after hours. A
 // metric that is merely not reported at every step rarely has a name similar to another one's.
-HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out) {
+void Judge::note_misnamed(TrialId trial, const LiveTrial& run, Outcome& out) {
   if (told_misnamed_ || trials()[trial].judged || (rules_.metric_given && nearest_reported(run).empty())) return;
   told_misnamed_ = true;
   out.notices.push_back(detail::format("trial {} has not reported '{}' yet, without which it fails{}", trial,
@@ -287,7 +287,7 @@ HYPERTUNE_INLINE void Judge::note_misnamed(TrialId trial, const LiveTrial& run, 
 }
 
 // A line break in a name would break tables, and lines of a log.
-HYPERTUNE_INLINE void Judge::leave_out_misnamed(TrialId trial, Metrics& metrics, Outcome& out) {
+void Judge::leave_out_misnamed(TrialId trial, Metrics& metrics, Outcome& out) {
   const auto is_refused = [](const auto& metric) { return !detail::refused_name(metric.first).empty(); };
   const auto first = std::find_if(metrics.begin(), metrics.end(), is_refused);
   if (first == metrics.end()) return;
@@ -297,7 +297,7 @@ HYPERTUNE_INLINE void Judge::leave_out_misnamed(TrialId trial, Metrics& metrics,
   std::erase_if(metrics, is_refused);
 }
 
-HYPERTUNE_INLINE void Judge::note_doubled(TrialId trial, const Metrics& metrics, Outcome& out) {
+void Judge::note_doubled(TrialId trial, const Metrics& metrics, Outcome& out) {
   for (auto metric = metrics.begin(); metric != metrics.end() && !told_doubled_; ++metric)
     if (find_metric(metrics, metric->first) != &metric->second) {
       told_doubled_ = true;
@@ -307,7 +307,7 @@ HYPERTUNE_INLINE void Judge::note_doubled(TrialId trial, const Metrics& metrics,
 }
 
 // A trial without a value for a bound ranks behind all others, whatever its objective is.
-HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
+void Judge::note_unbounded(TrialId trial, Outcome& out) {
   if (told_unbounded_) return;
   if (const auto* bound = state_.bound_without_value(trial)) {
     told_unbounded_ = true;
@@ -320,7 +320,7 @@ HYPERTUNE_INLINE void Judge::note_unbounded(TrialId trial, Outcome& out) {
 }
 
 // That trials do not save is otherwise noticed when one has failed, and begins again from its start.
-HYPERTUNE_INLINE void Judge::note_unsaved(TrialId trial, Outcome& out) {
+void Judge::note_unsaved(TrialId trial, Outcome& out) {
   const int every = rules_.checkpoint.every, steps = trials()[trial].steps;
   const bool ran = trials()[trial].attempts > 0;  // a known result did not
   if (told_unsaved_ || every == 0 || steps < every || !ran) return;
@@ -332,8 +332,7 @@ HYPERTUNE_INLINE void Judge::note_unsaved(TrialId trial, Outcome& out) {
       trial, steps, every));
 }
 
-HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out,
-                                 bool at_limit) {
+void Judge::end(TrialId trial, TrialState state, std::optional<Cause> cause, Outcome& out, bool at_limit) {
   const auto& entry = trials()[trial];
   if (entry.state == TrialState::paused && entry.parked)
     out.commands.push_back(Stop{trial, entry.attempts - 1, false});  // the executor need not keep the run
@@ -343,14 +342,14 @@ HYPERTUNE_INLINE void Judge::end(TrialId trial, TrialState state, std::optional<
   drop_superfluous(out);
 }
 
-HYPERTUNE_INLINE void Judge::keep(const CheckpointInfo& checkpoint, Outcome& out) {
+void Judge::keep(const CheckpointInfo& checkpoint, Outcome& out) {
   saved_ = true;
   commit(record::TrialCheckpointed{checkpoint.trial, checkpoint}, out);
   drop_superfluous(out);
 }
 
 // Checkpoints that the retention releases are recorded as dropped now, and deleted once that record is durable.
-HYPERTUNE_INLINE void Judge::drop_superfluous(Outcome& out) {
+void Judge::drop_superfluous(Outcome& out) {
   for (const auto& checkpoint : retention_.take_dropped()) {
     const auto held = state_.checkpoints(checkpoint.trial);
     if (std::any_of(held.begin(), held.end(), [&](const auto& c) { return c.name == checkpoint.name; }))
@@ -358,18 +357,18 @@ HYPERTUNE_INLINE void Judge::drop_superfluous(Outcome& out) {
   }
 }
 
-HYPERTUNE_INLINE void Judge::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
+void Judge::drop(const CheckpointInfo& checkpoint, const std::string& why, Outcome& out) {
   commit(record::CheckpointDropped{checkpoint.trial, checkpoint, why}, out);
 }
 
-HYPERTUNE_INLINE std::string Judge::why_fewer() const {
+std::string Judge::why_fewer() const {
   const auto made = static_cast<std::int64_t>(trials().size()) - static_cast<std::int64_t>(state_.known());
   if (!exhausted_ || made >= rules_.samples) return "";
   return detail::format("no configuration is left that was not tried: {} trial{} instead of {}", made,
                         made == 1 ? "" : "s", rules_.samples);
 }
 
-HYPERTUNE_INLINE std::string Judge::note(TrialId trial, const Attributes& attributes, Outcome& out) {
+std::string Judge::note(TrialId trial, const Attributes& attributes, Outcome& out) {
   if (trial >= 0 && !trials().contains(trial))
     fail(Errc::usage, "there is no trial {}: there are {}", trial, trials().size());
   auto [changed, line] = detail::noted(trial < 0 ? "the experiment" : detail::format("trial {}", trial),
@@ -381,7 +380,7 @@ HYPERTUNE_INLINE std::string Judge::note(TrialId trial, const Attributes& attrib
 // If the donor has no checkpoint, the trial goes on from its own state: a failed checkpoint must not end the
 // experiment. That the state which a donor saved at its pause is gone is ordinary: it was not among the best then, and
 // is now because better trials have ended.
-HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
+void Judge::exploit(const Choice& choice, Outcome& out) {
   const auto& entry = trials()[choice.trial];
   if (!trials().contains(choice.donor))
     fail(Errc::usage, "the scheduler '{}' let trial {} take over trial {}, which does not exist", state_.scheduler(),
@@ -412,7 +411,7 @@ HYPERTUNE_INLINE void Judge::exploit(const Choice& choice, Outcome& out) {
 
 // A searcher or scheduler must not wait if nothing runs: it would never be asked again, and the experiment would seem
 // to be finished.
-HYPERTUNE_INLINE void Judge::require_progress() const {
+void Judge::require_progress() const {
   if (!more_trials()) return;
   const bool none = trials().size() == state_.known();
   if (searcher_waits_)
@@ -425,7 +424,7 @@ HYPERTUNE_INLINE void Judge::require_progress() const {
          state_.scheduler());
 }
 
-HYPERTUNE_INLINE void Judge::require_sound(const Point& point, const std::string& who) const {
+void Judge::require_sound(const Point& point, const std::string& who) const {
   const auto& space = state_.space();
   if (point.size() != space.size())
     fail(Errc::usage, "{} gave a point of {} coordinates in a space of {}", who, point.size(), space.size());
@@ -433,7 +432,7 @@ HYPERTUNE_INLINE void Judge::require_sound(const Point& point, const std::string
     fail(Errc::usage, "{} gave a configuration that the space does not have: {}", who, *why);
 }
 
-HYPERTUNE_INLINE Judge::Created Judge::create(Outcome& out) {
+Judge::Created Judge::create(Outcome& out) {
   Point point;
   if (!first_.empty()) {
     point = std::move(first_.front());
@@ -455,12 +454,12 @@ HYPERTUNE_INLINE Judge::Created Judge::create(Outcome& out) {
   return Created::one;
 }
 
-HYPERTUNE_INLINE void Judge::add(Point point, Params params, Outcome& out) {
+void Judge::add(Point point, Params params, Outcome& out) {
   commit(record::TrialCreated{trials().size(), std::move(point), std::move(params), false}, out);
   if (rules_.samples > 0) rules_.samples = std::max(rules_.samples, trials().size() - state_.known());
 }
 
-HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool counts, Outcome& out) {
+void Judge::take(Reported& e, LiveTrial& run, int step, bool counts, Outcome& out) {
   const bool restored = !run.restoring.empty();
   unpin_restorable(run);
   if (counts && step >= trials()[e.trial].steps) {
@@ -476,13 +475,13 @@ HYPERTUNE_INLINE void Judge::take(Reported& e, LiveTrial& run, int step, bool co
   if (restored) drop_superfluous(out);  // checkpoints that were only pinned for the restore
 }
 
-HYPERTUNE_INLINE std::vector<CheckpointInfo> Judge::pin_restorable(TrialId trial) {
+std::vector<CheckpointInfo> Judge::pin_restorable(TrialId trial) {
   auto restore = state_.restorable(trial);
   std::erase_if(restore, [&](const auto& checkpoint) { return !retention_.contains(checkpoint); });
   for (const auto& checkpoint : restore) retention_.pin(checkpoint);
   return restore;
 }
-HYPERTUNE_INLINE void Judge::unpin_restorable(LiveTrial& run) {
+void Judge::unpin_restorable(LiveTrial& run) {
   for (const auto& checkpoint : run.restoring) retention_.unpin(checkpoint);
   run.restoring.clear();
 }

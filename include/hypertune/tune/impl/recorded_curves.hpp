@@ -201,7 +201,7 @@ class RecordedCurves::Reader {
   std::unordered_map<TrialId, double> usual_;
 };
 
-HYPERTUNE_INLINE RecordedCurves RecordedCurves::read(const std::filesystem::path& directory) {
+RecordedCurves RecordedCurves::read(const std::filesystem::path& directory) {
   RecordedCurves curves;
   Reader reader(curves);
   read_journal(directory, [&](const Record& record) { reader(record); });
@@ -211,7 +211,7 @@ HYPERTUNE_INLINE RecordedCurves RecordedCurves::read(const std::filesystem::path
   return curves;
 }
 
-HYPERTUNE_INLINE Metrics RecordedCurves::metrics(std::span<const double> values) const {
+Metrics RecordedCurves::metrics(std::span<const double> values) const {
   Metrics metrics;
   std::size_t at = 0;
   for (const Objective& objective : objectives()) metrics.emplace_back(objective.metric, values[at++]);
@@ -222,7 +222,7 @@ HYPERTUNE_INLINE Metrics RecordedCurves::metrics(std::span<const double> values)
   return metrics;
 }
 
-HYPERTUNE_INLINE Seconds RecordedCurves::busy() const {
+Seconds RecordedCurves::busy() const {
   Seconds sum = 0;
   for (const auto& trial : trials_) {
     sum += trial.to_end;
@@ -231,7 +231,7 @@ HYPERTUNE_INLINE Seconds RecordedCurves::busy() const {
   return sum;
 }
 
-HYPERTUNE_INLINE std::int64_t RecordedCurves::steps() const {
+std::int64_t RecordedCurves::steps() const {
   std::int64_t sum = 0;
   for (const auto& trial : trials_) sum += trial.steps.empty() ? 0 : trial.steps.back() + 1;
   return sum;

@@ -11,7 +11,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Options with_recorded(Options options, const SearchSpace& space) {
+Options with_recorded(Options options, const SearchSpace& space) {
   if (!options.resume || detail::agent_hook()) return options;  // in an agent, the record is with the driver
   const auto directory = experiment_directory(options);
   if (!has_journal(directory)) return options;

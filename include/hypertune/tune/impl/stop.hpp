@@ -5,13 +5,13 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE StopTree join(StopNode::Kind kind, StopTree a, StopTree b) {
+StopTree join(StopNode::Kind kind, StopTree a, StopTree b) {
   if (!a) return b;
   if (!b) return a;
   return std::make_shared<StopNode>(StopNode{.kind = kind, .children = {std::move(a), std::move(b)}});
 }
 
-HYPERTUNE_INLINE StopTree move_to_trials(const StopTree& tree) {
+StopTree move_to_trials(const StopTree& tree) {
   if (!tree) return nullptr;
   if (std::holds_alternative<StopAtFailures>(tree->leaf))
     fail(Errc::usage, "stop condition: per_trial(failed_trials(…)) means nothing: a trial fails only once");
@@ -28,7 +28,7 @@ HYPERTUNE_INLINE StopTree move_to_trials(const StopTree& tree) {
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE StopCondition plateau(Plateau rule) {
+StopCondition plateau(Plateau rule) {
   if (rule.last < 2) fail(Errc::usage, "stop condition: plateau.last is {}, but must be at least 2", rule.last);
   if (!(rule.tolerance >= 0))
     fail(Errc::usage, "stop condition: plateau.tolerance is {}, but must not be below 0", rule.tolerance);
@@ -37,7 +37,7 @@ HYPERTUNE_INLINE StopCondition plateau(Plateau rule) {
   return {nullptr, detail::stop_leaf(std::move(rule))};
 }
 
-HYPERTUNE_INLINE StopCondition expected_gain(ExpectedGain rule) {
+StopCondition expected_gain(ExpectedGain rule) {
   if (rule.last < 2) fail(Errc::usage, "stop condition: expected_gain.last is {}, but must be at least 2", rule.last);
   if (!(rule.threshold > 0))
     fail(Errc::usage, "stop condition: expected_gain.threshold is {}, but must be above 0", rule.threshold);

@@ -5,14 +5,14 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE bool StopProgram::has_memory() const {
+bool StopProgram::has_memory() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return node.kind == StopNode::Kind::leaf &&
            (std::holds_alternative<StopAtValue>(node.leaf) || std::holds_alternative<Plateau>(node.leaf));
   });
 }
 
-HYPERTUNE_INLINE std::optional<Seconds> StopProgram::next_time(Seconds elapsed) const {
+std::optional<Seconds> StopProgram::next_time(Seconds elapsed) const {
   std::optional<Seconds> next;
   for (const Node& node : nodes_)
     if (const auto* limit = std::get_if<StopAtTime>(&node.leaf); limit != nullptr && limit->seconds > elapsed)
@@ -20,7 +20,7 @@ HYPERTUNE_INLINE std::optional<Seconds> StopProgram::next_time(Seconds elapsed) 
   return next;
 }
 
-HYPERTUNE_INLINE std::size_t StopProgram::add(const StopNode& tree, std::span<const Objective> objectives) {
+std::size_t StopProgram::add(const StopNode& tree, std::span<const Objective> objectives) {
   Node node{.kind = tree.kind, .leaf = tree.leaf, .children = {}};
   for (const auto& child : tree.children) node.children.push_back(add(*child, objectives));
   if (auto* at = std::get_if<StopAtValue>(&node.leaf)) {
@@ -56,19 +56,19 @@ HYPERTUNE_INLINE std::size_t StopProgram::add(const StopNode& tree, std::span<co
   return nodes_.size() - 1;
 }
 
-HYPERTUNE_INLINE const Objective* StopProgram::find(std::span<const Objective> objectives, std::string_view metric) {
+const Objective* StopProgram::find(std::span<const Objective> objectives, std::string_view metric) {
   for (const auto& objective : objectives)
     if (objective.metric == metric) return &objective;
   return nullptr;
 }
 
-HYPERTUNE_INLINE double stop_loss(const Metrics& metrics, const std::string& metric, Mode mode) {
+double stop_loss(const Metrics& metrics, const std::string& metric, Mode mode) {
   const double* value = find_metric(metrics, metric);
   if (value == nullptr || !std::isfinite(*value)) return worst_loss;
   return mode == Mode::minimize ? *value : -*value;
 }
 
-HYPERTUNE_INLINE double standard_deviation(std::span<const double> values) {
+double standard_deviation(std::span<const double> values) {
   const double n = static_cast<double>(values.size());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   double sum = 0;
@@ -76,8 +76,7 @@ HYPERTUNE_INLINE double standard_deviation(std::span<const double> values) {
   return std::sqrt(sum / n);
 }
 
-HYPERTUNE_INLINE void note_value(StopMemory& memory, const StopAtValue& at, Mode mode,
-                                 const TrialProgressView& report) {
+void note_value(StopMemory& memory, const StopAtValue& at, Mode mode, const TrialProgressView& report) {
   const double* value = find_metric(report.metrics, at.metric);
   if (memory.reached || value == nullptr || !std::isfinite(*value)) return;
   if (mode == Mode::maximize ? *value < at.value : *value > at.value) return;
@@ -85,7 +84,7 @@ HYPERTUNE_INLINE void note_value(StopMemory& memory, const StopAtValue& at, Mode
   memory.reason = detail::format("{} reached {} in trial {} (asked for {})", at.metric, *value, report.trial, at.value);
 }
 
-HYPERTUNE_INLINE void note_gain(StopMemory& memory, const ExpectedGain& rule, double best) {
+void note_gain(StopMemory& memory, const ExpectedGain& rule, double best) {
   const auto last = static_cast<std::size_t>(rule.last);
   memory.values.push_back(best);
   if (memory.values.size() > last) {
@@ -110,7 +109,7 @@ HYPERTUNE_INLINE void note_gain(StopMemory& memory, const ExpectedGain& rule, do
                                    gain, rule.threshold);
 }
 
-HYPERTUNE_INLINE void note_plateau(StopMemory& memory, const Plateau& rule) {
+void note_plateau(StopMemory& memory, const Plateau& rule) {
   const bool full = memory.values.size() == static_cast<std::size_t>(rule.last);
   const bool calm = full && standard_deviation(memory.values) <= rule.tolerance;
   memory.calm = calm ? std::min(memory.calm + 1, std::numeric_limits<int>::max() - 1) : 0;
@@ -124,7 +123,7 @@ HYPERTUNE_INLINE void note_plateau(StopMemory& memory, const Plateau& rule) {
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE std::optional<std::string> TrialStop::check(const TrialProgressView& report) {
+std::optional<std::string> TrialStop::check(const TrialProgressView& report) {
   if (program_.empty()) return std::nullopt;
   std::vector<detail::StopMemory>* memory = nullptr;
   if (has_memory_) {
@@ -136,8 +135,8 @@ HYPERTUNE_INLINE std::optional<std::string> TrialStop::check(const TrialProgress
   return why;
 }
 
-HYPERTUNE_INLINE std::string TrialStop::judge(std::size_t i, std::vector<detail::StopMemory>* memories,
-                                              const TrialProgressView& report) const {
+std::string TrialStop::judge(std::size_t i, std::vector<detail::StopMemory>* memories,
+                             const TrialProgressView& report) const {
   const auto& node = program_.nodes()[i];
   if (const auto* at = std::get_if<detail::StopAtSteps>(&node.leaf))
     return report.steps >= at->steps ? detail::format("{} steps done", report.steps) : "";
@@ -164,14 +163,14 @@ HYPERTUNE_INLINE std::string TrialStop::judge(std::size_t i, std::vector<detail:
   return "";
 }
 
-HYPERTUNE_INLINE std::optional<std::string> ExperimentStop::check(const ExperimentProgressView& now) {
+std::optional<std::string> ExperimentStop::check(const ExperimentProgressView& now) {
   if (program_.empty()) return std::nullopt;
   std::string why = program_.verdict([&](std::size_t i) { return judge(i, now); });
   if (why.empty()) return std::nullopt;
   return why;
 }
 
-HYPERTUNE_INLINE std::string ExperimentStop::judge(std::size_t i, const ExperimentProgressView& now) {
+std::string ExperimentStop::judge(std::size_t i, const ExperimentProgressView& now) {
   const auto& node = program_.nodes()[i];
   auto& memory = memories_[i];
   if (const auto* at = std::get_if<detail::StopAtSteps>(&node.leaf))
@@ -198,15 +197,14 @@ HYPERTUNE_INLINE std::string ExperimentStop::judge(std::size_t i, const Experime
   return "";
 }
 
-HYPERTUNE_INLINE void ExperimentStop::note_best(detail::StopMemory& memory, const std::string& metric, Mode mode,
-                                                const ExperimentProgressView& now) {
+void ExperimentStop::note_best(detail::StopMemory& memory, const std::string& metric, Mode mode,
+                               const ExperimentProgressView& now) {
   if (now.report == nullptr) return;
   double& best = memory.bests.try_emplace(now.report->trial, worst_loss).first->second;
   best = std::min(best, detail::stop_loss(now.report->metrics, metric, mode));
 }
 
-HYPERTUNE_INLINE std::optional<double> ExperimentStop::best_of_ended(detail::StopMemory& memory,
-                                                                     const ExperimentProgressView& now) {
+std::optional<double> ExperimentStop::best_of_ended(detail::StopMemory& memory, const ExperimentProgressView& now) {
   const auto found = memory.bests.find(now.ended);
   if (now.ended < 0 || found == memory.bests.end()) return std::nullopt;
   const double best = found->second;
@@ -215,8 +213,8 @@ HYPERTUNE_INLINE std::optional<double> ExperimentStop::best_of_ended(detail::Sto
   return best;
 }
 
-HYPERTUNE_INLINE void ExperimentStop::end_for_plateau(detail::StopMemory& memory, const Plateau& rule,
-                                                      const ExperimentProgressView& now) {
+void ExperimentStop::end_for_plateau(detail::StopMemory& memory, const Plateau& rule,
+                                     const ExperimentProgressView& now) {
   const auto ended = best_of_ended(memory, now);
   if (!ended) return;
   const double best = *ended;

@@ -300,41 +300,33 @@ class ErasedStudy::State {
   std::optional<ControlPipe> control_;  // last: its thread uses the others
 };
 
-HYPERTUNE_INLINE ErasedStudy::ErasedStudy(SearchSpace space, Options options)
+ErasedStudy::ErasedStudy(SearchSpace space, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(options))) {}
-HYPERTUNE_INLINE ErasedStudy::~ErasedStudy() = default;
-HYPERTUNE_INLINE auto ErasedStudy::ask() -> std::optional<Ask> { return self_->ask(); }
-HYPERTUNE_INLINE void ErasedStudy::require_sound() { self_->require_sound(); }
-HYPERTUNE_INLINE bool ErasedStudy::exhausted() const { return self_->exhausted(); }
-HYPERTUNE_INLINE std::vector<TrialId> ErasedStudy::out() const { return self_->out(); }
-HYPERTUNE_INLINE Decision ErasedStudy::report(TrialId trial, Metrics metrics, std::optional<int> step) {
+ErasedStudy::~ErasedStudy() = default;
+auto ErasedStudy::ask() -> std::optional<Ask> { return self_->ask(); }
+void ErasedStudy::require_sound() { self_->require_sound(); }
+bool ErasedStudy::exhausted() const { return self_->exhausted(); }
+std::vector<TrialId> ErasedStudy::out() const { return self_->out(); }
+Decision ErasedStudy::report(TrialId trial, Metrics metrics, std::optional<int> step) {
   Report report(std::move(metrics));
   report.step = step;
   return self_->report(trial, std::move(report));
 }
-HYPERTUNE_INLINE Decision ErasedStudy::report(TrialId trial, Report report) {
-  return self_->report(trial, std::move(report));
-}
-HYPERTUNE_INLINE void ErasedStudy::note(TrialId trial, const Attributes& attributes) {
+Decision ErasedStudy::report(TrialId trial, Report report) { return self_->report(trial, std::move(report)); }
+void ErasedStudy::note(TrialId trial, const Attributes& attributes) {
   if (trial < 0) fail(Errc::usage, "there is no trial {}", trial);
   self_->note(trial, attributes);
 }
-HYPERTUNE_INLINE void ErasedStudy::note(const Attributes& attributes) { self_->note(-1, attributes); }
-HYPERTUNE_INLINE void ErasedStudy::on_leave(std::function<void()> leave) { self_->on_leave(std::move(leave)); }
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, Metrics metrics) {
-  self_->tell(trial, Report(std::move(metrics)));
-}
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, Report result) { self_->tell(trial, std::move(result)); }
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, double value) { self_->tell(trial, value); }
-HYPERTUNE_INLINE void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) {
-  self_->tell(trial, values);
-}
-HYPERTUNE_INLINE void ErasedStudy::tell_failed(TrialId trial, std::string why) {
-  self_->tell_failed(trial, std::move(why));
-}
-HYPERTUNE_INLINE Results ErasedStudy::results() { return self_->results(); }
-HYPERTUNE_INLINE std::string ErasedStudy::objective() const { return self_->objective(); }
-HYPERTUNE_INLINE const std::vector<Objective>& ErasedStudy::objectives() const { return self_->objectives(); }
-HYPERTUNE_INLINE const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
+void ErasedStudy::note(const Attributes& attributes) { self_->note(-1, attributes); }
+void ErasedStudy::on_leave(std::function<void()> leave) { self_->on_leave(std::move(leave)); }
+void ErasedStudy::tell(TrialId trial, Metrics metrics) { self_->tell(trial, Report(std::move(metrics))); }
+void ErasedStudy::tell(TrialId trial, Report result) { self_->tell(trial, std::move(result)); }
+void ErasedStudy::tell(TrialId trial, double value) { self_->tell(trial, value); }
+void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) { self_->tell(trial, values); }
+void ErasedStudy::tell_failed(TrialId trial, std::string why) { self_->tell_failed(trial, std::move(why)); }
+Results ErasedStudy::results() { return self_->results(); }
+std::string ErasedStudy::objective() const { return self_->objective(); }
+const std::vector<Objective>& ErasedStudy::objectives() const { return self_->objectives(); }
+const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
 
 }  // namespace hypertune::inline v0

@@ -11,17 +11,17 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE void Suggestions::prepare(const SearchSpace& space, const SearchContext& goal) {
+void Suggestions::prepare(const SearchSpace& space, const SearchContext& goal) {
   searcher_.prepare(space, goal);
   name_ = searcher_.name();
 }
 
-HYPERTUNE_INLINE bool Suggestions::defer() {
+bool Suggestions::defer() {
   deferred_ = !searcher_.cheap();
   return deferred_;
 }
 
-HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
+void Suggestions::rethrow_named() const {
   try {
     throw;
   } catch (const Error&) { throw; } catch (const std::exception& e) {
@@ -29,12 +29,12 @@ HYPERTUNE_INLINE void Suggestions::rethrow_named() const {
   } catch (...) { fail(Errc::experiment, "the searcher '{}' failed: it threw what is no std::exception", name_); }
 }
 
-HYPERTUNE_INLINE Suggestion Suggestions::compute(TrialId trial, std::uint64_t seed) {
+Suggestion Suggestions::compute(TrialId trial, std::uint64_t seed) {
   Rng rng = derived_rng(seed, {static_cast<std::uint64_t>(trial), 1});
   return searcher_.suggest({.trial = trial, .rng = rng, .stop = stop_.get_token()});
 }
 
-HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
+void Suggestions::observe(const Observation& o) {
   if (!deferred_) {
     try {
       return searcher_.observe(o);
@@ -49,7 +49,7 @@ HYPERTUNE_INLINE void Suggestions::observe(const Observation& o) {
 
 // A point may miss observations that came while it was computed: computing it again would only delay the waiting slot.
 // An answer to wait must be up to date, because otherwise nobody might ask again.
-HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
+bool Suggestions::fresh(const Answer& answer) const {
   switch (answer.suggestion.kind) {
     case Suggestion::Kind::point: return !answer.offered || answer.told == told_;
     case Suggestion::Kind::wait: return answer.told == told_;
@@ -58,7 +58,7 @@ HYPERTUNE_INLINE bool Suggestions::fresh(const Answer& answer) const {
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, std::uint64_t seed) {
+std::optional<Suggestion> Suggestions::suggest(TrialId trial, std::uint64_t seed) {
   if (!deferred_) {
     try {
       return compute(trial, seed);
@@ -79,7 +79,7 @@ HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::suggest(TrialId trial, s
 }
 
 // A change of threads and back would take longer. The mutex is held, so that the worker thread does not begin.
-HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::quick_answer(TrialId trial, std::uint64_t seed) {
+std::optional<Suggestion> Suggestions::quick_answer(TrialId trial, std::uint64_t seed) {
   bool telling = false;
   try {
     try {
@@ -96,18 +96,18 @@ HYPERTUNE_INLINE std::optional<Suggestion> Suggestions::quick_answer(TrialId tri
   }
 }
 
-HYPERTUNE_INLINE bool Suggestions::has_open_request() {
+bool Suggestions::has_open_request() {
   const std::lock_guard guard(mutex_);
   return wanted_.has_value();
 }
 
-HYPERTUNE_INLINE bool Suggestions::wait() {
+bool Suggestions::wait() {
   std::unique_lock guard(mutex_);
   work_.wait(guard, [this] { return closed() || ((wanted_ || news_.size() >= max_news) && !lost_); });
   return !closed();
 }
 
-HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
+void Suggestions::tell_news(std::unique_lock<std::mutex>& guard, bool closed_too) {
   while (!news_.empty() && (closed_too || !closed())) {
     const Told one = std::move(news_.front());
     news_.pop_front();
@@ -117,7 +117,7 @@ HYPERTUNE_INLINE void Suggestions::tell_news(std::unique_lock<std::mutex>& guard
   }
 }
 
-HYPERTUNE_INLINE void Suggestions::tell_remaining() {
+void Suggestions::tell_remaining() {
   std::unique_lock guard(mutex_);
   if (lost_) std::rethrow_exception(lost_);
   try {
@@ -125,7 +125,7 @@ HYPERTUNE_INLINE void Suggestions::tell_remaining() {
   } catch (...) { rethrow_named(); }
 }
 
-HYPERTUNE_INLINE bool Suggestions::work() {
+bool Suggestions::work() {
   std::unique_lock guard(mutex_);
   working_ = true;
   std::optional<Suggestion> suggestion;
@@ -157,18 +157,18 @@ HYPERTUNE_INLINE bool Suggestions::work() {
   return asked || error;
 }
 
-HYPERTUNE_INLINE void Suggestions::answer_not_taken() {
+void Suggestions::answer_not_taken() {
   const std::lock_guard guard(mutex_);
   if (answer_) answer_->offered = true;
 }
 
-HYPERTUNE_INLINE void Suggestions::close() {
+void Suggestions::close() {
   stop_.request_stop();  // runs stop callbacks of searchers, so not under the mutex
   const std::lock_guard guard(mutex_);
   work_.notify_all();
 }
 
-HYPERTUNE_INLINE bool Suggestions::wait_idle(double seconds) {
+bool Suggestions::wait_idle(double seconds) {
   std::unique_lock guard(mutex_);
   return idle_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return !working_; });
 }

@@ -8,8 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-HYPERTUNE_INLINE Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space,
-                                         Options options) {
+Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options) {
   if (detail::agent_hook()) return options;  // the record is with the driver
   if (!has_journal(directory)) fail(Errc::usage, "'{}' holds no experiment to resume", directory.string());
   options.output = directory;

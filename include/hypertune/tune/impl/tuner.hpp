@@ -154,7 +154,7 @@ void Tuner::State::on_strand(Decide&& decide) {
   requests_.wake();
 }
 
-HYPERTUNE_INLINE void Tuner::State::post(Event event) {
+void Tuner::State::post(Event event) {
   if (holder_.load(std::memory_order_relaxed) == std::this_thread::get_id())
     inbox_.push_back(std::move(event));
   else
@@ -166,7 +166,7 @@ HYPERTUNE_INLINE void Tuner::State::post(Event event) {
     });
 }
 
-HYPERTUNE_INLINE void Tuner::State::process(Event event) {
+void Tuner::State::process(Event event) {
   const Seconds now = this->now();
   if (interrupts_.level() > 0) experiment_->controller().interrupt();  // before the next decision, not after it
   if (!gate_) {
@@ -179,7 +179,7 @@ HYPERTUNE_INLINE void Tuner::State::process(Event event) {
 }
 
 // Processes all events whose turn it is.
-HYPERTUNE_INLINE void Tuner::State::process_due_events(Seconds now) {
+void Tuner::State::process_due_events(Seconds now) {
   while (auto next = gate_->next()) {
     experiment_->controller().handle(std::move(*next), now, out_);
     carry_out(out_, now);
@@ -187,7 +187,7 @@ HYPERTUNE_INLINE void Tuner::State::process_due_events(Seconds now) {
 }
 
 // `now` is the time at which the decisions were made; a replay must use the same time.
-HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
+void Tuner::State::carry_out(Outcome& out, Seconds now) {
   if (options_.executor.elastic())
     for (const auto& what : out.records)
       if (const auto* ended = std::get_if<record::TrialEnded>(&what)) options_.executor.trial_ended(ended->trial);
@@ -224,7 +224,7 @@ HYPERTUNE_INLINE void Tuner::State::carry_out(Outcome& out, Seconds now) {
 }
 
 // Handles interruptions and timeouts. Called on the thread of run(), between its waits.
-HYPERTUNE_INLINE void Tuner::State::handle_timeouts(Seconds now) {
+void Tuner::State::handle_timeouts(Seconds now) {
   on_strand([&] {
     experiment_->journal().require_sound();
     auto& controller = experiment_->controller();
@@ -259,7 +259,7 @@ HYPERTUNE_INLINE void Tuner::State::handle_timeouts(Seconds now) {
 
 // Starts the searcher's thread, so that reports are answered while the searcher computes. Its answer enters the strand
 // like an event.
-HYPERTUNE_INLINE void Tuner::State::start_searcher_thread() {
+void Tuner::State::start_searcher_thread() {
   if (options_.ordered || options_.executor.synchronous()) return;
   auto& suggestions = experiment_->controller().suggestions();
   if (!suggestions.defer()) return;
@@ -278,7 +278,7 @@ HYPERTUNE_INLINE void Tuner::State::start_searcher_thread() {
 }
 
 // Handles a request. Called on the pipe's thread.
-HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& request) {
+ControlAnswer Tuner::State::control(const ControlRequest& request) {
   using Kind = ControlRequest::Kind;
   const bool leaves = request.kind == Kind::leave || request.kind == Kind::leave_now;
   if (leaves) {
@@ -294,7 +294,7 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::control(const ControlRequest& reque
   return answer;
 }
 
-HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& request) {
+ControlAnswer Tuner::State::carry_out(const ControlRequest& request) {
   auto answer = detail::RequestQueue::ending();
   on_strand([&] {
     auto& controller = experiment_->controller();
@@ -311,7 +311,7 @@ HYPERTUNE_INLINE ControlAnswer Tuner::State::carry_out(const ControlRequest& req
 }
 
 // Waits while nothing runs because the user has paused it: the executor has nothing to wait for.
-HYPERTUNE_INLINE void Tuner::State::wait_while_paused() {
+void Tuner::State::wait_while_paused() {
   waits_while_paused_ = true;  // from now on a launch ends the wait
   if (is_paused()) {
     const Seconds now = this->now();
@@ -321,7 +321,7 @@ HYPERTUNE_INLINE void Tuner::State::wait_while_paused() {
 }
 
 // Everything is decided and recorded by now: a slow searcher delays only this thread.
-HYPERTUNE_INLINE void Tuner::State::stop_searcher_thread() {
+void Tuner::State::stop_searcher_thread() {
   if (!searcher_thread_.joinable()) return;
   over_.store(true, std::memory_order_release);
   auto& suggestions = experiment_->controller().suggestions();
@@ -332,7 +332,7 @@ HYPERTUNE_INLINE void Tuner::State::stop_searcher_thread() {
 }
 
 // When handle_timeouts() has something to do even if no event comes.
-HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
+Seconds Tuner::State::next_wake(Seconds now) {
   Seconds wake = now + 3600;
   const std::lock_guard guard(strand_);
   if (const auto limit = experiment_->controller().state().next_time_limit()) wake = std::min(wake, *limit);
@@ -342,7 +342,7 @@ HYPERTUNE_INLINE Seconds Tuner::State::next_wake(Seconds now) {
   return wake;
 }
 
-HYPERTUNE_INLINE Workload Tuner::State::workload() const {
+Workload Tuner::State::workload() const {
   Workload workload;
   workload.each = options_.resources;
   workload.workers = options_.workers.min;
@@ -368,7 +368,7 @@ HYPERTUNE_INLINE Workload Tuner::State::workload() const {
   return workload;
 }
 
-HYPERTUNE_INLINE ExecutorFacts Tuner::State::executor_facts() const {
+ExecutorFacts Tuner::State::executor_facts() const {
   const auto& executor = options_.executor;
   ExecutorFacts facts;
   facts.hosts = executor.hosts();
@@ -382,7 +382,7 @@ HYPERTUNE_INLINE ExecutorFacts Tuner::State::executor_facts() const {
   return facts;
 }
 
-HYPERTUNE_INLINE ExecutorStart Tuner::State::executor_start() {
+ExecutorStart Tuner::State::executor_start() {
   ExecutorStart start;
   start.program = program_;
   start.directory = directory_;
@@ -394,7 +394,7 @@ HYPERTUNE_INLINE ExecutorStart Tuner::State::executor_start() {
 }
 
 // Makes the experiment's folder. If another driver of the same name has just made it, takes the next one.
-HYPERTUNE_INLINE detail::FreshFolder Tuner::State::claim_folder() {
+detail::FreshFolder Tuner::State::claim_folder() {
   std::vector<std::filesystem::path> taken;
   for (;;) {
     detail::FreshFolder folder(directory_);
@@ -406,8 +406,7 @@ HYPERTUNE_INLINE detail::FreshFolder Tuner::State::claim_folder() {
 }
 
 // Makes or opens the experiment's record. Returns the dashboard, if one is wanted.
-HYPERTUNE_INLINE std::shared_ptr<void> Tuner::State::open_experiment(const ExecutorFacts& facts,
-                                                                     const detail::FreshFolder& folder) {
+std::shared_ptr<void> Tuner::State::open_experiment(const ExecutorFacts& facts, const detail::FreshFolder& folder) {
   auto& executor = options_.executor;
   std::shared_ptr<void> page;
   try {
@@ -430,7 +429,7 @@ HYPERTUNE_INLINE std::shared_ptr<void> Tuner::State::open_experiment(const Execu
 }
 
 // From the first trial until nothing more is to be done.
-HYPERTUNE_INLINE void Tuner::State::drive() {
+void Tuner::State::drive() {
   auto& executor = options_.executor;
   on_strand([&] {
     const Seconds now = this->now();
@@ -457,7 +456,7 @@ HYPERTUNE_INLINE void Tuner::State::drive() {
 }
 
 // Records why the run cannot go on, and throws it.
-HYPERTUNE_INLINE void Tuner::State::fail_run(const detail::FreshFolder& folder) {
+void Tuner::State::fail_run(const detail::FreshFolder& folder) {
   // If the experiment's folder was moved or removed, any file in it may be the first to fail. The Journal knows the
   // cause.
   if (error_code_of(error_) == Errc::io) {
@@ -477,7 +476,7 @@ HYPERTUNE_INLINE void Tuner::State::fail_run(const detail::FreshFolder& folder) 
   std::rethrow_exception(error_);
 }
 
-HYPERTUNE_INLINE Results Tuner::State::run() {
+Results Tuner::State::run() {
   process::open_standard_descriptors();
   if (const auto& instead = detail::agent_hook()) instead(options_.name, program_);
   options_ = with_recorded(std::move(options_), space_);
@@ -510,7 +509,7 @@ HYPERTUNE_INLINE Results Tuner::State::run() {
 }
 
 // The executor has been prepared.
-HYPERTUNE_INLINE Results Tuner::State::run_in(const detail::FreshFolder& folder) {
+Results Tuner::State::run_in(const detail::FreshFolder& folder) {
   auto& executor = options_.executor;
   ExecutorFacts facts;
   try {
@@ -574,22 +573,22 @@ HYPERTUNE_INLINE Results Tuner::State::run_in(const detail::FreshFolder& folder)
   return experiment_->results();
 }
 
-HYPERTUNE_INLINE Tuner::Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
+Tuner::Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
     : self_(std::make_unique<State>(std::move(space), std::move(program), std::move(options))) {}
-HYPERTUNE_INLINE Tuner::~Tuner() {
+Tuner::~Tuner() {
   if (!self_->thread.joinable()) return;
   self_->stop_now();
   self_->thread.join();
 }
-HYPERTUNE_INLINE Results Tuner::run() {
+Results Tuner::run() {
   self_->claim();
   return self_->run();
 }
-HYPERTUNE_INLINE Results Tuner::run(std::stop_token token) {
+Results Tuner::run(std::stop_token token) {
   const std::stop_callback on_stop(std::move(token), [this] { stop(); });
   return run();
 }
-HYPERTUNE_INLINE void Tuner::start(std::function<void(std::exception_ptr, Results)> done) {
+void Tuner::start(std::function<void(std::exception_ptr, Results)> done) {
   try {
     self_->claim();
     self_->thread = std::thread([state = self_.get(), done] {
@@ -602,9 +601,9 @@ HYPERTUNE_INLINE void Tuner::start(std::function<void(std::exception_ptr, Result
     });
   } catch (...) { done(std::current_exception(), Results()); }
 }
-HYPERTUNE_INLINE void Tuner::stop() { self_->stop(); }
-HYPERTUNE_INLINE void Tuner::stop_now() { self_->stop_now(); }
-HYPERTUNE_INLINE const std::filesystem::path& Tuner::directory() const { return self_->directory(); }
-HYPERTUNE_INLINE std::string Tuner::why_pending(TrialId trial) { return self_->why_pending(trial); }
+void Tuner::stop() { self_->stop(); }
+void Tuner::stop_now() { self_->stop_now(); }
+const std::filesystem::path& Tuner::directory() const { return self_->directory(); }
+std::string Tuner::why_pending(TrialId trial) { return self_->why_pending(trial); }
 
 }  // namespace hypertune::inline v0

@@ -221,7 +221,7 @@ inline PlayedAgain play(const RecordedCurves& curves, const WhatIf& change, int 
 
 }  // namespace detail::what_if
 
-HYPERTUNE_INLINE WhatIfResult what_if(const RecordedCurves& curves, const WhatIf& change) {
+WhatIfResult what_if(const RecordedCurves& curves, const WhatIf& change) {
   if (change.schedule.exploits())
     fail(Errc::usage,
          "the scheduler '{}' makes trials go on from the states of others: what they would have become was never "

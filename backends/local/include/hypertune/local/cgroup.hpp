@@ -1,8 +1,6 @@
 // CgroupTree: memory limits enforced by the kernel, if this program may create cgroups (v2).
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <cstdint>
 #include <filesystem>
 #include <optional>

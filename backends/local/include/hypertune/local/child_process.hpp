@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/process/process_tree.hpp>
 #include <hypertune/process/subprocess.hpp>
 

@@ -1,7 +1,6 @@
 // CommandProgram: runs trials as an external command, which reports by lines on its standard output.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/local/command_options.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/program.hpp>

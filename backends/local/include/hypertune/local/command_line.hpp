@@ -1,7 +1,6 @@
 // CommandLine: a command's arguments, with {names} replaced by values of the trial.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/local/placeholder_text.hpp>
 
 #include <cstddef>

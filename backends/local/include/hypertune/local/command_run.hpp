@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/execute/bounded_log.hpp>
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/local/command_line.hpp>

@@ -1,8 +1,6 @@
 // free_port(): finds a free TCP port of this host.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <cstdint>
 #include <string>
 

@@ -1,7 +1,6 @@
 // GpuGate: decides whether a GPU's memory is free again after a process there has ended. No I/O.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>

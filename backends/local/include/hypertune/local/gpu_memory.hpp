@@ -1,7 +1,6 @@
 // The memory use of NVIDIA GPUs, read through NVML or nvidia-smi, whichever is found at run time. Does not use CUDA.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/local/gpu_gate.hpp>
 
 #include <memory>

@@ -1,7 +1,6 @@
 // GpuWatch: reads the memory use of GPUs on a thread of its own, because the GPU driver may be slow to answer.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/local/gpu_gate.hpp>
 #include <hypertune/trial/trial.hpp>
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
-#include <hypertune/detail/linkage.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -1,8 +1,6 @@
 // Reads numbers as people print them: whole, or not at all.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,6 @@
 // OutputLines: cuts what a program prints into lines, and those into the updates of a progress bar.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>

@@ -1,7 +1,6 @@
 // PlaceholderText: a text in which placeholders stand for values of a trial.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/space/params.hpp>
 
 #include <cstddef>

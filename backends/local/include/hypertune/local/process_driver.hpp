@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/detail/descriptor.hpp>
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/execute/executor.hpp>

@@ -1,7 +1,6 @@
 // Describes the end of a worker's process as a Cause with a readable text.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // The options of a ProcessExecutor: its resources and time limits.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>

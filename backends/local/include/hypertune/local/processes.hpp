@@ -1,7 +1,6 @@
 // ProcessExecutor: runs each trial in a process of its own on this machine.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/local/process_options.hpp>

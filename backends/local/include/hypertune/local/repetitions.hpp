@@ -1,7 +1,6 @@
 // The runs of a command that is repeated within a trial: how their reports become one, and the file that keeps them.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/command_rules.hpp>
 #include <hypertune/trial/report.hpp>

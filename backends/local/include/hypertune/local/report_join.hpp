@@ -1,7 +1,6 @@
 // ReportJoin: makes reports of the metrics that expressions find in lines.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/report.hpp>
 
 #include <cstdint>

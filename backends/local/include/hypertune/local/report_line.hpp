@@ -1,7 +1,6 @@
 // Parses reports that commands print: a line with one JSON object.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/trial/report.hpp>
 
 #include <cstddef>

@@ -1,7 +1,6 @@
 // SlotBinding: the resources of this machine, and the binding of a process to its slot.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/whole.hpp>
 #include <hypertune/trial/resources.hpp>
 

@@ -1,7 +1,6 @@
 // UsageMeter: the time and the memory that a command uses.
 #pragma once
 
-#include <hypertune/detail/linkage.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/trial/measured.hpp>
 

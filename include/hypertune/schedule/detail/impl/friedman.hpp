@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged) {
+double friedman_worse(const std::vector<std::span<const double>>& series, std::size_t judged) {
   const std::size_t k = series.size(), n = k == 0 ? 0 : series.front().size();
   if (k < 2 || n < 2) return 1;
   std::vector<double> sums(k, 0.0);

@@ -16,7 +16,7 @@ inline double log_gamma(double x) {
   return ::lgamma_r(x, &sign);
 }
 
-HYPERTUNE_INLINE double incomplete_beta(double a, double b, double x) {
+double incomplete_beta(double a, double b, double x) {
   if (!(x > 0)) return 0;
   if (x >= 1) return 1;
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(b, a, 1 - x);
@@ -41,7 +41,7 @@ HYPERTUNE_INLINE double incomplete_beta(double a, double b, double x) {
   return front * fraction;
 }
 
-HYPERTUNE_INLINE double paired_t_test(std::span<const double> differences) {
+double paired_t_test(std::span<const double> differences) {
   const auto n = static_cast<double>(differences.size());
   double mean = 0, squares = 0;
   for (const double d : differences) mean += d / n;
@@ -52,7 +52,7 @@ HYPERTUNE_INLINE double paired_t_test(std::span<const double> differences) {
   return student_upper(mean / error, n - 1);
 }
 
-HYPERTUNE_INLINE double signed_rank_test(std::span<const double> differences) {
+double signed_rank_test(std::span<const double> differences) {
   std::vector<double> d;
   for (const double x : differences)
     if (x != 0 && x == x) d.push_back(x);

@@ -10,8 +10,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE TimeVaryingBandit::TimeVaryingBandit(std::vector<Observation> observations)
-    : seen_(std::move(observations)) {
+TimeVaryingBandit::TimeVaryingBandit(std::vector<Observation> observations) : seen_(std::move(observations)) {
   double mean = 0, squares = 0;
   for (const auto& o : seen_) mean += o.gain / static_cast<double>(seen_.size());
   for (const auto& o : seen_) squares += (o.gain - mean) * (o.gain - mean) / static_cast<double>(seen_.size());
@@ -64,7 +63,7 @@ HYPERTUNE_INLINE TimeVaryingBandit::TimeVaryingBandit(std::vector<Observation> o
   factor_->solve(weights_);
 }
 
-HYPERTUNE_INLINE void TimeVaryingBandit::pending(const std::vector<double>& x, double time) {
+void TimeVaryingBandit::pending(const std::vector<double>& x, double time) {
   if (!factor_) return;
   const Observation o{x, time, 0};
   auto row = covariances(o);
@@ -74,7 +73,7 @@ HYPERTUNE_INLINE void TimeVaryingBandit::pending(const std::vector<double>& x, d
   weights_.push_back(0);
 }
 
-HYPERTUNE_INLINE double TimeVaryingBandit::bound(const std::vector<double>& x, double time, double width) const {
+double TimeVaryingBandit::bound(const std::vector<double>& x, double time, double width) const {
   auto k = covariances({x, time, 0});
   const double mean = dot(k.data(), weights_.data(), k.size());
   factor_->solve_lower(k);
@@ -82,13 +81,13 @@ HYPERTUNE_INLINE double TimeVaryingBandit::bound(const std::vector<double>& x, d
   return mean + width * std::sqrt(variance);
 }
 
-HYPERTUNE_INLINE double TimeVaryingBandit::square_distance(const Observation& a, const Observation& b) {
+double TimeVaryingBandit::square_distance(const Observation& a, const Observation& b) {
   double square = 0;
   for (std::size_t d = 0; d < a.x.size(); ++d) square += (a.x[d] - b.x[d]) * (a.x[d] - b.x[d]);
   return square;
 }
 
-HYPERTUNE_INLINE std::vector<double> TimeVaryingBandit::covariances(const Observation& o) const {
+std::vector<double> TimeVaryingBandit::covariances(const Observation& o) const {
   std::vector<double> k;
   k.reserve(seen_.size() + 1);
   for (const auto& other : seen_)
@@ -96,8 +95,7 @@ HYPERTUNE_INLINE std::vector<double> TimeVaryingBandit::covariances(const Observ
   return k;
 }
 
-HYPERTUNE_INLINE std::optional<Cholesky> TimeVaryingBandit::factored(const Kernel& kernel, const Matrix& squares,
-                                                                     const Matrix& gaps) {
+std::optional<Cholesky> TimeVaryingBandit::factored(const Kernel& kernel, const Matrix& squares, const Matrix& gaps) {
   const std::size_t n = squares.rows();
   Matrix k(n, n);
   for (std::size_t i = 0; i < n; ++i) {

@@ -6,8 +6,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE SobolSequence::SobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed)
-    : dimensions_(dimensions) {
+SobolSequence::SobolSequence(std::size_t dimensions, bool scramble, std::uint64_t seed) : dimensions_(dimensions) {
   if (dimensions == 0) return;
   boost::random::sobol_engine<std::uint32_t, 32> engine(dimensions);
   directions_.resize(bits * dimensions);
@@ -25,7 +24,7 @@ HYPERTUNE_INLINE SobolSequence::SobolSequence(std::size_t dimensions, bool scram
   for (auto& s : seeds_) s = static_cast<std::uint32_t>(rng() >> 32U);
 }
 
-HYPERTUNE_INLINE double SobolSequence::at(std::uint64_t index, std::size_t d) const {
+double SobolSequence::at(std::uint64_t index, std::size_t d) const {
   std::uint32_t x = 0;
   for (std::size_t bit = 0; bit < bits && (index >> bit) != 0; ++bit)
     if (((index >> bit) & 1U) != 0) x ^= directions_[bit * dimensions_ + d];
@@ -33,7 +32,7 @@ HYPERTUNE_INLINE double SobolSequence::at(std::uint64_t index, std::size_t d) co
   return (static_cast<double>(x) + 0.5) * 0x1p-32;
 }
 
-HYPERTUNE_INLINE std::uint32_t SobolSequence::reversed(std::uint32_t x) {
+std::uint32_t SobolSequence::reversed(std::uint32_t x) {
   x = ((x & 0x55555555U) << 1U) | ((x >> 1U) & 0x55555555U);
   x = ((x & 0x33333333U) << 2U) | ((x >> 2U) & 0x33333333U);
   x = ((x & 0x0f0f0f0fU) << 4U) | ((x >> 4U) & 0x0f0f0f0fU);
@@ -41,7 +40,7 @@ HYPERTUNE_INLINE std::uint32_t SobolSequence::reversed(std::uint32_t x) {
   return (x << 16U) | (x >> 16U);
 }
 
-HYPERTUNE_INLINE std::uint32_t SobolSequence::permuted(std::uint32_t x, std::uint32_t seed) {
+std::uint32_t SobolSequence::permuted(std::uint32_t x, std::uint32_t seed) {
   x ^= x * 0x3d20adeaU;
   x += seed;
   x *= (seed >> 16U) | 1U;

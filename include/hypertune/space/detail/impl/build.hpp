@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE void check_name(std::string_view name) {
+void check_name(std::string_view name) {
   if (name.empty()) fail(Errc::space, "a parameter has an empty name: give it one");
   if (name == "constraints")
     fail(Errc::space, "parameter 'constraints': this name has a meaning of its own, choose another");
@@ -14,7 +14,7 @@ HYPERTUNE_INLINE void check_name(std::string_view name) {
       fail(Errc::space, "a parameter's name contains a control character: choose a printable name");
 }
 
-HYPERTUNE_INLINE void check_domain(const DimensionDraft& d) {
+void check_domain(const DimensionDraft& d) {
   if (!d.problem.empty()) fail_dimension(d.name, "{}", d.problem);
   const DomainInfo& info = d.info;
   const bool numeric = info.kind == DomainKind::real || info.kind == DomainKind::integer;
@@ -35,7 +35,7 @@ HYPERTUNE_INLINE void check_domain(const DimensionDraft& d) {
   }
 }
 
-HYPERTUNE_INLINE std::vector<std::size_t> drawing_order(const std::vector<Dimension>& dimensions) {
+std::vector<std::size_t> drawing_order(const std::vector<Dimension>& dimensions) {
   const std::size_t n = dimensions.size();
   std::vector<std::size_t> order;
   std::vector<bool> placed(n, false);
@@ -76,8 +76,8 @@ HYPERTUNE_INLINE std::vector<std::size_t> drawing_order(const std::vector<Dimens
   return order;
 }
 
-HYPERTUNE_INLINE Condition resolve(const std::string& name, const ConditionDraft& draft, std::size_t index,
-                                   const DimensionDraft& parent) {
+Condition resolve(const std::string& name, const ConditionDraft& draft, std::size_t index,
+                  const DimensionDraft& parent) {
   Condition condition;
   condition.parent = index;
   if (!draft.range) {
@@ -127,8 +127,7 @@ HYPERTUNE_INLINE Condition resolve(const std::string& name, const ConditionDraft
   return condition;
 }
 
-HYPERTUNE_INLINE void merge(const std::string& name, std::vector<Condition>& all, Condition next,
-                            const DimensionDraft& parent) {
+void merge(const std::string& name, std::vector<Condition>& all, Condition next, const DimensionDraft& parent) {
   const auto same = std::find_if(all.begin(), all.end(), [&](const Condition& c) { return c.parent == next.parent; });
   if (same == all.end()) {
     all.push_back(std::move(next));
@@ -145,14 +144,14 @@ HYPERTUNE_INLINE void merge(const std::string& name, std::vector<Condition>& all
     fail_dimension(name, "its conditions on '{}' exclude each other: they can never hold together", parent.name);
 }
 
-HYPERTUNE_INLINE double accept(const Dimension& dimension, double x) {
+double accept(const Dimension& dimension, double x) {
   if (!std::isfinite(x)) return inactive;
   const double snapped = dimension.domain_prior.snap(x);
   const double slack = 1e-6 * std::max(std::fabs(x), std::fabs(snapped));
   return std::fabs(snapped - x) <= slack ? snapped : inactive;
 }
 
-HYPERTUNE_INLINE UserPrior resolve_prior(const Dimension& dimension) {
+UserPrior resolve_prior(const Dimension& dimension) {
   const std::string& name = dimension.name;
   const DomainInfo& info = dimension.info;
   const auto& beliefs = dimension.beliefs;
@@ -208,7 +207,7 @@ HYPERTUNE_INLINE UserPrior resolve_prior(const Dimension& dimension) {
   return UserPrior(std::move(weights));
 }
 
-HYPERTUNE_INLINE void add_constraints(SpaceModel& model, std::vector<Constraint> constraints) {
+void add_constraints(SpaceModel& model, std::vector<Constraint> constraints) {
   std::unordered_set<std::string_view> seen;
   for (const auto& constraint : constraints) {
     if (constraint.name.empty()) fail(Errc::space, "a constraint has an empty name: give it one for messages");
@@ -218,7 +217,7 @@ HYPERTUNE_INLINE void add_constraints(SpaceModel& model, std::vector<Constraint>
   model.constraints = std::move(constraints);
 }
 
-HYPERTUNE_INLINE std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts) {
+std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts) {
   const std::size_t n = drafts.size();
   constexpr std::size_t most = 10'000;
   if (n > most) fail(Errc::space, "the space has {} parameters: at most {} are possible", n, most);

@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE DomainPrior::DomainPrior(const DomainInfo& info) : lower_(info.lower), upper_(info.upper) {
+DomainPrior::DomainPrior(const DomainInfo& info) : lower_(info.lower), upper_(info.upper) {
   if (info.kind == DomainKind::ordinal || info.kind == DomainKind::categorical) {
     shape_ = Shape::options;
     lattice_ = Lattice(0, static_cast<double>(info.options) - 1, 1);
@@ -44,7 +44,7 @@ HYPERTUNE_INLINE DomainPrior::DomainPrior(const DomainInfo& info) : lower_(info.
   }
 }
 
-HYPERTUNE_INLINE double DomainPrior::from_unit(double u) const {
+double DomainPrior::from_unit(double u) const {
   u = u > 0 ? std::min(u, 1.0) : 0.0;
   switch (shape_) {
     case Shape::point: return lower_;
@@ -59,7 +59,7 @@ HYPERTUNE_INLINE double DomainPrior::from_unit(double u) const {
   return lower_;
 }
 
-HYPERTUNE_INLINE double DomainPrior::to_unit(double x) const {
+double DomainPrior::to_unit(double x) const {
   if (shape_ == Shape::point) return 0.5;
   if (shape_ == Shape::options) return (lattice_.index(x) + 0.5) / lattice_.count();
   x = std::clamp(x, lower_, upper_);
@@ -68,7 +68,7 @@ HYPERTUNE_INLINE double DomainPrior::to_unit(double x) const {
   return low + (high - low) / 2;
 }
 
-HYPERTUNE_INLINE std::pair<double, double> DomainPrior::cell(double x) const {
+std::pair<double, double> DomainPrior::cell(double x) const {
   if (shape_ == Shape::point) return {0.0, 1.0};
   const double k = lattice_.index(x);
   if (shape_ == Shape::options) return {k / lattice_.count(), (k + 1) / lattice_.count()};
@@ -78,13 +78,13 @@ HYPERTUNE_INLINE std::pair<double, double> DomainPrior::cell(double x) const {
           k + 1 == lattice_.count() ? 1.0 : cumulative(lattice_.at(k) + half)};
 }
 
-HYPERTUNE_INLINE double DomainPrior::snap(double x) const {
+double DomainPrior::snap(double x) const {
   if (quantised_ || shape_ == Shape::options) return lattice_.at(lattice_.index(x));
   if (shape_ == Shape::point) return x;
   return std::clamp(x, lower_, upper_);
 }
 
-HYPERTUNE_INLINE double DomainPrior::cumulative(double x) const {
+double DomainPrior::cumulative(double x) const {
   double u = 0;
   if (shape_ == Shape::normal) {
     const double z = (map(x) - mean_) / sd_;

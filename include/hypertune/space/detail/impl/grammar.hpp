@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::string quoted(std::string_view text) {
+std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\')
@@ -18,7 +18,7 @@ HYPERTUNE_INLINE std::string quoted(std::string_view text) {
   return result + "\"";
 }
 
-HYPERTUNE_INLINE std::string scalar_text(std::string_view text) {
+std::string scalar_text(std::string_view text) {
   constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
   constexpr std::string_view more = "0123456789-./+";
   if (text.empty() || letters.find(text[0]) == std::string_view::npos) return quoted(text);
@@ -32,20 +32,20 @@ HYPERTUNE_INLINE std::string scalar_text(std::string_view text) {
   return std::string(text);
 }
 
-HYPERTUNE_INLINE std::string value_text(const Value& value) {
+std::string value_text(const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return scalar_text(*text);
   if (const auto* real = std::get_if<double>(&value))
     return std::isinf(*real) ? number_text(*real) : real_text(*real + 0.0);  // -0 is written 0.0
   return to_string(value);
 }
 
-HYPERTUNE_INLINE std::string list_text(const std::vector<Value>& values) {
+std::string list_text(const std::vector<Value>& values) {
   std::string text = "[";
   for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? "" : ", ") + value_text(values[i]);
   return text + "]";
 }
 
-HYPERTUNE_INLINE std::string prior_text(const Dimension& dimension) {
+std::string prior_text(const Dimension& dimension) {
   const auto& beliefs = dimension.beliefs;
   if (beliefs.empty()) return "";
   if (beliefs.size() == 1 && !beliefs[0].amount) return ", prior: " + value_text(beliefs[0].value);
@@ -59,7 +59,7 @@ HYPERTUNE_INLINE std::string prior_text(const Dimension& dimension) {
   return text + "}";
 }
 
-HYPERTUNE_INLINE std::string describe(const Dimension& dimension, const SpaceModel& model) {
+std::string describe(const Dimension& dimension, const SpaceModel& model) {
   std::string text = detail::format("{}: {{{}", scalar_text(dimension.name), dimension.grammar);
   if (!dimension.when.empty()) {
     text += ", when: {";

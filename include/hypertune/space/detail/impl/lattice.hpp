@@ -5,7 +5,7 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE Lattice::Lattice(double lower, double upper, double quantum) : lower_(lower), quantum_(quantum) {
+Lattice::Lattice(double lower, double upper, double quantum) : lower_(lower), quantum_(quantum) {
   const double ratio = (upper - lower) / quantum;
   const double nearest = std::round(ratio);
   const bool whole = std::fabs(ratio - nearest) <= std::max(1e-9, ratio * 1e-15);

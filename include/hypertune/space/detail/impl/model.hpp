@@ -5,26 +5,26 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE std::pair<double, double> Dimension::cell(double x) const {
+std::pair<double, double> Dimension::cell(double x) const {
   if (!to_unit) return domain_prior.cell(x);
   const double u = probability(x);
   return {u, u};
 }
 
-HYPERTUNE_INLINE bool SpaceModel::active(std::size_t d, const Point& point) const {
+bool SpaceModel::active(std::size_t d, const Point& point) const {
   for (const auto& condition : dimensions[d].when)
     if (!condition.holds(point[condition.parent])) return false;
   return true;
 }
 
-HYPERTUNE_INLINE std::optional<std::size_t> SpaceModel::find(std::string_view name) const {
+std::optional<std::size_t> SpaceModel::find(std::string_view name) const {
   const auto at = std::lower_bound(by_name.begin(), by_name.end(), name,
                                    [&](std::size_t d, std::string_view n) { return dimensions[d].name < n; });
   if (at == by_name.end() || dimensions[*at].name != name) return std::nullopt;
   return *at;
 }
 
-HYPERTUNE_INLINE double SpaceModel::draw(std::size_t d, double u, const Point& point, Rng& rng) const {
+double SpaceModel::draw(std::size_t d, double u, const Point& point, Rng& rng) const {
   const auto& dimension = dimensions[d];
   if (!dimension.derive) return dimension.quantile(u);
   const double x = dimension.derive(params(point, dimension.scope), rng);
@@ -33,15 +33,15 @@ HYPERTUNE_INLINE double SpaceModel::draw(std::size_t d, double u, const Point& p
   return x;
 }
 
-HYPERTUNE_INLINE double number(const Value& value) {
+double number(const Value& value) {
   if (const auto* real = std::get_if<double>(&value)) return *real;
   if (const auto* whole = std::get_if<std::int64_t>(&value)) return static_cast<double>(*whole);
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-HYPERTUNE_INLINE bool same_value(const Value& a, const Value& b) { return a == b || compare_numbers(a, b) == 0; }
+bool same_value(const Value& a, const Value& b) { return a == b || compare_numbers(a, b) == 0; }
 
-HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why) {
+double find_coordinate(const DimensionDraft& dimension, const Value& value, std::string& why) {
   const DomainInfo& info = dimension.info;
   if (!dimension.options.empty()) {
     const auto& options = dimension.options;
@@ -82,7 +82,7 @@ HYPERTUNE_INLINE double find_coordinate(const DimensionDraft& dimension, const V
   return inactive;
 }
 
-HYPERTUNE_INLINE Value SpaceModel::value(std::size_t d, double coordinate) const {
+Value SpaceModel::value(std::size_t d, double coordinate) const {
   const auto& dimension = dimensions[d];
   if (dimension.has_options()) {
     const double last = static_cast<double>(dimension.options.size() - 1);
@@ -98,7 +98,7 @@ HYPERTUNE_INLINE Value SpaceModel::value(std::size_t d, double coordinate) const
   return snapped;
 }
 
-HYPERTUNE_INLINE double SpaceModel::coordinate(std::size_t d, const Value& value) const {
+double SpaceModel::coordinate(std::size_t d, const Value& value) const {
   std::string why;
   const double x = find_coordinate(dimensions[d], value, why);
   if (!is_active(x))
@@ -106,7 +106,7 @@ HYPERTUNE_INLINE double SpaceModel::coordinate(std::size_t d, const Value& value
   return x;
 }
 
-HYPERTUNE_INLINE Params SpaceModel::params(const Point& point, std::string_view scope) const {
+Params SpaceModel::params(const Point& point, std::string_view scope) const {
   Params result;
   result.reserve(dimensions.size());
   for (const std::size_t d : declared) {

@@ -45,8 +45,7 @@ inline std::vector<std::pair<std::string_view, std::string_view>> described_part
   return parts;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> space_changes(std::string_view before, std::string_view now,
-                                                        std::size_t most) {
+std::vector<std::string> space_changes(std::string_view before, std::string_view now, std::size_t most) {
   std::vector<std::string> changes;
   if (before.empty() || before == now) return changes;
   const auto old_parts = described_parts(before), new_parts = described_parts(now);

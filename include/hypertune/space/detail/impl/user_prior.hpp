@@ -5,13 +5,13 @@
 
 namespace hypertune::inline v0::detail {
 
-HYPERTUNE_INLINE double UserPrior::center() const {
+double UserPrior::center() const {
   if (weights_.empty()) return empty() ? 0.5 : center_;
   const auto best = std::max_element(weights_.begin(), weights_.end()) - weights_.begin();
   return (static_cast<double>(best) + 0.5) / static_cast<double>(weights_.size());
 }
 
-HYPERTUNE_INLINE double UserPrior::log_density(double low, double high) const {
+double UserPrior::log_density(double low, double high) const {
   if (empty()) return 0;
   if (!weights_.empty()) {
     const double n = static_cast<double>(weights_.size());
@@ -28,7 +28,7 @@ HYPERTUNE_INLINE double UserPrior::log_density(double low, double high) const {
   return std::log(mass / (high_ - low_) / (high - low));
 }
 
-HYPERTUNE_INLINE double UserPrior::quantile(double u) const {
+double UserPrior::quantile(double u) const {
   if (empty()) return u;
   if (weights_.empty()) {
     const double p = std::lerp(low_, high_, u);

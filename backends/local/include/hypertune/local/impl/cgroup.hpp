@@ -18,7 +18,7 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE std::optional<CgroupPlace> CgroupPlace::find() {
+std::optional<CgroupPlace> CgroupPlace::find() {
   std::ifstream groups("/proc/self/cgroup");
   std::string path;
   for (std::string line; std::getline(groups, line);)
@@ -41,7 +41,7 @@ HYPERTUNE_INLINE std::optional<CgroupPlace> CgroupPlace::find() {
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE CgroupTree::CgroupTree(const std::optional<CgroupPlace>& place) : self_(::getpid()) {
+CgroupTree::CgroupTree(const std::optional<CgroupPlace>& place) : self_(::getpid()) {
   static std::atomic<int> count{0};
   if (!place) {
     why_not_ = "no cgroup (v2) of this process is to be seen";
@@ -60,7 +60,7 @@ HYPERTUNE_INLINE CgroupTree::CgroupTree(const std::optional<CgroupPlace>& place)
   }
 }
 
-HYPERTUNE_INLINE bool CgroupTree::prepare() {
+bool CgroupTree::prepare() {
   if (prepared_ || !why_not_.empty()) return prepared_;
   remove_stale();
   prepared_ = make();
@@ -71,7 +71,7 @@ HYPERTUNE_INLINE bool CgroupTree::prepare() {
   return prepared_;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::enter(std::uint64_t limit) const {
+bool CgroupTree::enter(std::uint64_t limit) const {
   const auto mine = of(::getpid());
   std::error_code none;
   if (limit == 0) {
@@ -88,12 +88,12 @@ HYPERTUNE_INLINE bool CgroupTree::enter(std::uint64_t limit) const {
   return false;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::holds(pid_t worker) const {
+bool CgroupTree::holds(pid_t worker) const {
   std::error_code none;
   return prepared_ && std::filesystem::exists(of(worker), none);
 }
 
-HYPERTUNE_INLINE bool CgroupTree::killed(pid_t worker) const {
+bool CgroupTree::killed(pid_t worker) const {
   if (!prepared_) return false;
   std::ifstream events(of(worker) / "memory.events");
   std::uint64_t number = 0;
@@ -102,11 +102,11 @@ HYPERTUNE_INLINE bool CgroupTree::killed(pid_t worker) const {
   return false;
 }
 
-HYPERTUNE_INLINE void CgroupTree::drop(pid_t worker) const {
+void CgroupTree::drop(pid_t worker) const {
   if (prepared_) ::rmdir(of(worker).c_str());
 }
 
-HYPERTUNE_INLINE void CgroupTree::remove() const {
+void CgroupTree::remove() const {
   if (path_.empty()) return;
   remove_folder(path_);
   std::error_code none;
@@ -116,39 +116,39 @@ HYPERTUNE_INLINE void CgroupTree::remove() const {
   ::rmdir(leaf_.c_str());
 }
 
-HYPERTUNE_INLINE std::string CgroupTree::text_of(const std::filesystem::path& file) {
+std::string CgroupTree::text_of(const std::filesystem::path& file) {
   std::ifstream in(file);
   std::string text;
   std::getline(in, text);
   return text;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::has_word(const std::filesystem::path& file, std::string_view wanted) {
+bool CgroupTree::has_word(const std::filesystem::path& file, std::string_view wanted) {
   std::ifstream in(file);
   for (std::string word; in >> word;)
     if (word == wanted) return true;
   return false;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::write(const std::filesystem::path& file, const std::string& text) {
+bool CgroupTree::write(const std::filesystem::path& file, const std::string& text) {
   const auto fd = hypertune::detail::open_at(AT_FDCWD, file.c_str(), O_WRONLY, 0);
   return fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-HYPERTUNE_INLINE std::vector<pid_t> CgroupTree::processes_in(const std::filesystem::path& group) {
+std::vector<pid_t> CgroupTree::processes_in(const std::filesystem::path& group) {
   std::ifstream in(group / "cgroup.procs");
   std::vector<pid_t> pids;
   for (pid_t pid = 0; in >> pid;) pids.push_back(pid);
   return pids;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::mine(pid_t pid) const {
+bool CgroupTree::mine(pid_t pid) const {
   for (int depth = 0; pid > 0 && depth < 64; ++depth, pid = process::parent_of(pid))
     if (pid == self_) return true;
   return false;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::offers(const std::filesystem::path& group, bool own) {
+bool CgroupTree::offers(const std::filesystem::path& group, bool own) {
   for (const char* file : {"", "cgroup.procs", "cgroup.subtree_control"})
     if (::access((group / file).c_str(), W_OK) != 0) return false;
   if (!has_word(group / "cgroup.controllers", "memory")) return false;
@@ -163,13 +163,13 @@ HYPERTUNE_INLINE bool CgroupTree::offers(const std::filesystem::path& group, boo
   return true;
 }
 
-HYPERTUNE_INLINE bool CgroupTree::limits(const std::filesystem::path& group) {
+bool CgroupTree::limits(const std::filesystem::path& group) {
   for (const char* file : {"memory.max", "memory.high", "memory.swap.max", "cpu.max"})
     if (const auto text = text_of(group / file); !text.empty() && !text.starts_with("max")) return true;
   return !text_of(group / "cpuset.cpus").empty();
 }
 
-HYPERTUNE_INLINE bool CgroupTree::make() {
+bool CgroupTree::make() {
   if (!has_word(parent_ / "cgroup.subtree_control", "memory")) {
     if (move_self_ && ::mkdir(leaf_.c_str(), 0755) != 0 && errno != EEXIST) return false;
     bool enabled = false;
@@ -184,7 +184,7 @@ HYPERTUNE_INLINE bool CgroupTree::make() {
   return ::mkdir(path_.c_str(), 0755) == 0 && write(path_ / "cgroup.subtree_control", "+memory");
 }
 
-HYPERTUNE_INLINE void CgroupTree::remove_stale() const {
+void CgroupTree::remove_stale() const {
   std::error_code none;
   for (std::filesystem::directory_iterator entry(parent_, none), end; !none && entry != end; entry.increment(none)) {
     const std::string name = entry->path().filename();
@@ -194,7 +194,7 @@ HYPERTUNE_INLINE void CgroupTree::remove_stale() const {
   }
 }
 
-HYPERTUNE_INLINE void CgroupTree::remove_folder(const std::filesystem::path& group) {
+void CgroupTree::remove_folder(const std::filesystem::path& group) {
   std::error_code none;
   std::vector<std::filesystem::path> below;
   for (std::filesystem::directory_iterator entry(group, none), end; !none && entry != end; entry.increment(none))
@@ -203,7 +203,7 @@ HYPERTUNE_INLINE void CgroupTree::remove_folder(const std::filesystem::path& gro
   ::rmdir(group.c_str());
 }
 
-HYPERTUNE_INLINE bool CgroupTree::others_in(const std::filesystem::path& group) const {
+bool CgroupTree::others_in(const std::filesystem::path& group) const {
   std::error_code none;
   for (std::filesystem::directory_iterator entry(group, none), end; !none && entry != end; entry.increment(none))
     if (entry->is_directory(none) && entry->path() != leaf_) return true;

@@ -26,17 +26,17 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE bool& is_worker_process() {
+bool& is_worker_process() {
   static bool worker = false;
   return worker;
 }
 
-HYPERTUNE_INLINE std::atomic<int>& sigterm_count() {
+std::atomic<int>& sigterm_count() {
   static std::atomic<int> count{0};
   return count;
 }
 
-HYPERTUNE_INLINE void count_sigterms() {
+void count_sigterms() {
   sigterm_count() = 0;  // initialises the static before the handler uses it
   ::signal(SIGTERM, [](int) { sigterm_count().fetch_add(1, std::memory_order_relaxed); });
 }
@@ -78,9 +78,8 @@ inline OutputEnds make_packet_pipe() {
   return ends;
 }
 
-HYPERTUNE_INLINE ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
-                                            std::map<std::string, std::optional<std::string>> environment,
-                                            OutputStream output) {
+ChildProcess::ChildProcess(const std::vector<std::string>& arguments,
+                           std::map<std::string, std::optional<std::string>> environment, OutputStream output) {
   OutputEnds ends;
   if (output == OutputStream::terminal) ends = make_terminal();
   if (output == OutputStream::packets) ends = make_packet_pipe();
@@ -94,12 +93,12 @@ HYPERTUNE_INLINE ChildProcess::ChildProcess(const std::vector<std::string>& argu
   if (ends.ours) process_.out = std::move(ends.ours);
 }
 
-HYPERTUNE_INLINE ChildProcess::~ChildProcess() {
+ChildProcess::~ChildProcess() {
   process_.end();
   if (is_worker_process()) sweep();
 }
 
-HYPERTUNE_INLINE void ChildProcess::pump(double seconds, std::vector<std::string>& out, std::string& err) {
+void ChildProcess::pump(double seconds, std::vector<std::string>& out, std::string& err) {
   const auto ready = process_.ready(seconds);
   if (ready.exited) {
     process_.signal(SIGKILL);  // kills its group, while the zombie keeps the group's id from being reused
@@ -113,7 +112,7 @@ HYPERTUNE_INLINE void ChildProcess::pump(double seconds, std::vector<std::string
   if (ready.err || ready.exited) read(process_.err, ready.exited, [&](std::string_view piece) { err.append(piece); });
 }
 
-HYPERTUNE_INLINE void ChildProcess::pump(double seconds, std::string& out, std::string& err) {
+void ChildProcess::pump(double seconds, std::string& out, std::string& err) {
   std::vector<std::string> pieces;
   pump(seconds, pieces, err);
   for (const auto& piece : pieces) out += piece;
@@ -134,19 +133,19 @@ void ChildProcess::read(Descriptor& pipe, bool all, const Take& take) {
   } while (all);
 }
 
-HYPERTUNE_INLINE std::vector<pid_t> ChildProcess::processes() const {
+std::vector<pid_t> ChildProcess::processes() const {
   if (process_.pid() <= 0 || process_.status()) return {};
   if (is_worker_process()) return {process_.pid()};
   return process::children_of(process_.pid());  // of the keeper
 }
 
-HYPERTUNE_INLINE void ChildProcess::take_usage() {
+void ChildProcess::take_usage() {
   // As wait4(2), but the process can still be waited for.
   siginfo_t info{};
   while (::syscall(SYS_waitid, P_PID, process_.pid(), &info, WEXITED | WNOWAIT, &usage_) < 0 && errno == EINTR) {}
 }
 
-HYPERTUNE_INLINE void ChildProcess::sweep() {
+void ChildProcess::sweep() {
   for (;;) {
     const auto orphans = process::children_of(::getpid());
     if (orphans.empty()) return;

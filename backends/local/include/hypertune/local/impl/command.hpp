@@ -29,7 +29,7 @@ inline std::regex compile(const std::string& pattern, std::string_view where, st
   }
 }
 
-HYPERTUNE_INLINE void check_pattern(const std::string& pattern, std::string_view where, std::size_t groups) {
+void check_pattern(const std::string& pattern, std::string_view where, std::size_t groups) {
   compile(pattern, where, groups);
 }
 
@@ -99,16 +99,16 @@ inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOp
 
 }  // namespace detail
 
-HYPERTUNE_INLINE CommandProgram::CommandProgram(const SearchSpace& space, CommandOptions options)
+CommandProgram::CommandProgram(const SearchSpace& space, CommandOptions options)
     : CommandProgram(detail::names_of(space), std::move(options)) {}
 
-HYPERTUNE_INLINE CommandProgram::CommandProgram(const std::vector<std::string>& names, CommandOptions options)
+CommandProgram::CommandProgram(const std::vector<std::string>& names, CommandOptions options)
     : plan_(std::make_shared<const detail::CommandPlan>(detail::plan_command(names, std::move(options)))) {}
 
-HYPERTUNE_INLINE std::unique_ptr<TrialRun> CommandProgram::begin(Context& context) const {
+std::unique_ptr<TrialRun> CommandProgram::begin(Context& context) const {
   return std::make_unique<detail::CommandRun>(*plan_, context);
 }
 
-HYPERTUNE_INLINE double CommandProgram::grace() const { return plan_->options.grace; }
+double CommandProgram::grace() const { return plan_->options.grace; }
 
 }  // namespace hypertune::inline v0::local

@@ -23,7 +23,7 @@ inline bool is_option_with_value(std::string_view source, std::string_view liter
   return true;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> with_own_names(std::vector<std::string> names) {
+std::vector<std::string> with_own_names(std::vector<std::string> names) {
   for (const char* word : {"trial", "step", "directory", "checkpoint", "restore", "repetition"})
     names.emplace_back(word);
   return names;
@@ -31,8 +31,8 @@ HYPERTUNE_INLINE std::vector<std::string> with_own_names(std::vector<std::string
 
 }  // namespace detail
 
-HYPERTUNE_INLINE CommandLine::CommandLine(std::vector<std::string> arguments, const std::vector<std::string>& names,
-                                          const Groups& groups) {
+CommandLine::CommandLine(std::vector<std::string> arguments, const std::vector<std::string>& names,
+                         const Groups& groups) {
   if (arguments.empty() || arguments.front().empty())
     fail(Errc::usage, "the trial's command is empty: give the program and its arguments");
   const auto known = detail::with_own_names(names);
@@ -46,7 +46,7 @@ HYPERTUNE_INLINE CommandLine::CommandLine(std::vector<std::string> arguments, co
       arguments_[i].group = g + 1;
 }
 
-HYPERTUNE_INLINE std::vector<std::string> CommandLine::operator()(const Values& values) const {
+std::vector<std::string> CommandLine::operator()(const Values& values) const {
   std::vector<std::string> out;
   out.reserve(arguments_.size());
   std::size_t group = 0, begin = 0;
@@ -71,7 +71,7 @@ HYPERTUNE_INLINE std::vector<std::string> CommandLine::operator()(const Values& 
   return out;
 }
 
-HYPERTUNE_INLINE std::vector<std::pair<std::string, std::string>> CommandLine::separate_options() const {
+std::vector<std::pair<std::string, std::string>> CommandLine::separate_options() const {
   std::vector<std::pair<std::string, std::string>> found;
   for (std::size_t i = 2; i < arguments_.size(); ++i) {
     const Argument& option = arguments_[i - 1];

@@ -30,7 +30,7 @@ inline bool counts_to_an_end(std::string_view text) {
   return false;
 }
 
-HYPERTUNE_INLINE void CommandRun::pump(double seconds) {
+void CommandRun::pump(double seconds) {
   std::vector<std::string> out;
   std::string err;
   child_->pump(seconds, out, err);
@@ -69,7 +69,7 @@ HYPERTUNE_INLINE void CommandRun::pump(double seconds) {
   }
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::next_report() {
+std::optional<Report> CommandRun::next_report() {
   for (;;) {
     if (!joined_.empty()) {
       JoinedReport joined = std::move(joined_.front());
@@ -89,7 +89,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::next_report() {
   }
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::read_line(const Line& line) {
+std::optional<Report> CommandRun::read_line(const Line& line) {
   const bool out = !line.error_stream;  // lines of standard error are in the log already
   if (out && line.first) match_rules(line.text);
   if (!leads()) {
@@ -129,7 +129,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::read_line(const Line& line) {
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE bool CommandRun::looks_like_report(std::string_view line) const {
+bool CommandRun::looks_like_report(std::string_view line) const {
   const auto& wanted = plan_.options.objectives;
   line = line.substr(0, 4096);
   for (const std::string_view name : {"\"step\"", "\"checkpoint\""})
@@ -138,7 +138,7 @@ HYPERTUNE_INLINE bool CommandRun::looks_like_report(std::string_view line) const
                      [&](const auto& name) { return line.find(name) != std::string_view::npos; });
 }
 
-HYPERTUNE_INLINE std::string CommandRun::what_it_lacks(const ReportLine& line) const {
+std::string CommandRun::what_it_lacks(const ReportLine& line) const {
   for (const auto& name : plan_.options.objectives)
     if (const auto* text = line.text(name))
       return fmt::format("'{}' is the text '{}', no number", name, shortened(*text, 40));
@@ -154,13 +154,13 @@ HYPERTUNE_INLINE std::string CommandRun::what_it_lacks(const ReportLine& line) c
   return text;
 }
 
-HYPERTUNE_INLINE std::string CommandRun::quoted(const std::vector<std::string>& names) {
+std::string CommandRun::quoted(const std::vector<std::string>& names) {
   std::string out;
   for (const auto& name : names) out += (out.empty() ? "'" : ", '") + name + "'";
   return out;
 }
 
-HYPERTUNE_INLINE void CommandRun::refuse(const Line& line, const std::string& why, bool meant) {
+void CommandRun::refuse(const Line& line, const std::string& why, bool meant) {
   if (meant && !line.error_stream)
     log(fmt::format("hypertune: the line above is not taken as a report: {}", why));
   else if (meant)
@@ -168,24 +168,24 @@ HYPERTUNE_INLINE void CommandRun::refuse(const Line& line, const std::string& wh
   remember(line.text, why, meant);
 }
 
-HYPERTUNE_INLINE void CommandRun::remember(std::string_view line, const std::string& why, bool meant) {
+void CommandRun::remember(std::string_view line, const std::string& why, bool meant) {
   if (!refusal_.text.empty() && (refusal_.meant || !meant)) return;
   refusal_ = {fmt::format("the line '{}' is not one: {}", shortened(line), why), meant};
 }
 
-HYPERTUNE_INLINE bool CommandRun::judges(const Metrics& metrics) const {
+bool CommandRun::judges(const Metrics& metrics) const {
   const auto& wanted = plan_.options.objectives;
   return std::all_of(wanted.begin(), wanted.end(),
                      [&](const auto& name) { return find_metric(metrics, name) != nullptr; });
 }
 
-HYPERTUNE_INLINE bool CommandRun::only_notes(const ReportLine& line) const {
+bool CommandRun::only_notes(const ReportLine& line) const {
   const auto& wanted = plan_.options.objectives;
   return line.metrics.empty() && !line.checkpoint &&
          std::none_of(wanted.begin(), wanted.end(), [&](const auto& name) { return line.text(name) != nullptr; });
 }
 
-HYPERTUNE_INLINE bool CommandRun::is_report(const ReportLine& line) const {
+bool CommandRun::is_report(const ReportLine& line) const {
   if (line.metrics.empty() && !line.checkpoint) return false;
   const auto& wanted = plan_.options.objectives;
   return wanted.empty() || line.step || line.checkpoint ||
@@ -193,18 +193,18 @@ HYPERTUNE_INLINE bool CommandRun::is_report(const ReportLine& line) const {
                      [&](const auto& name) { return find_metric(line.metrics, name) != nullptr; });
 }
 
-HYPERTUNE_INLINE bool CommandRun::is_attribute(const std::string& name) const {
+bool CommandRun::is_attribute(const std::string& name) const {
   const auto& wanted = plan_.options.objectives;
   return hypertune::detail::is_attribute_name(name) && std::find(wanted.begin(), wanted.end(), name) == wanted.end();
 }
 
-HYPERTUNE_INLINE void CommandRun::note_texts(std::vector<std::pair<std::string, std::string>>& texts) {
+void CommandRun::note_texts(std::vector<std::pair<std::string, std::string>>& texts) {
   for (auto& [name, text] : texts)
     if (is_attribute(name) && (attributes_.size() < max_attributes || attributes_.contains(name)))
       attributes_.set(name, std::move(text));
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::take_report(ReportLine line) {
+std::optional<Report> CommandRun::take_report(ReportLine line) {
   if (line.checkpoint) adopt(*line.checkpoint, line.step ? *line.step + 1 : line.metrics.empty() ? steps_ : steps_ + 1);
   note_texts(line.texts);
   if (line.metrics.empty()) return std::nullopt;  // a checkpoint alone is no report: it goes with the next one
@@ -216,7 +216,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::take_report(ReportLine line) 
   return report;
 }
 
-HYPERTUNE_INLINE void CommandRun::count_step(int step) {
+void CommandRun::count_step(int step) {
   if (last_step_ && step <= *last_step_ && !std::exchange(told_repetition_, true))
     log(fmt::format(
         "hypertune: the report of step {} comes after that of step {}: it is taken for a repetition and does "
@@ -226,7 +226,7 @@ HYPERTUNE_INLINE void CommandRun::count_step(int step) {
   steps_ = step + 1;
 }
 
-HYPERTUNE_INLINE std::size_t CommandRun::waiting_lines_naming(const std::string& checkpoint) const {
+std::size_t CommandRun::waiting_lines_naming(const std::string& checkpoint) const {
   return static_cast<std::size_t>(std::count_if(lines_.begin(), lines_.end(), [&](const Line& line) {
     if (line.error_stream || !names_checkpoint(line)) return false;
     const auto report = parse_report_line(line.text);
@@ -234,7 +234,7 @@ HYPERTUNE_INLINE std::size_t CommandRun::waiting_lines_naming(const std::string&
   }));
 }
 
-HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
+void CommandRun::adopt(const std::string& name, int steps) {
   const auto pump_some = [&] {
     if (lines_.size() < most_waiting) pump(0);
   };
@@ -263,9 +263,8 @@ HYPERTUNE_INLINE void CommandRun::adopt(const std::string& name, int steps) {
   }
 }
 
-HYPERTUNE_INLINE std::optional<double> CommandRun::find_number(const Line& line,
-                                                               const CommandPlan::Expression& expression,
-                                                               bool& matches) {
+std::optional<double> CommandRun::find_number(const Line& line, const CommandPlan::Expression& expression,
+                                              bool& matches) {
   std::smatch match;
   if (!std::regex_search(line.text, match, expression.match) || match[1].length() == 0) return std::nullopt;
   matches = true;
@@ -292,7 +291,7 @@ HYPERTUNE_INLINE std::optional<double> CommandRun::find_number(const Line& line,
   return value;
 }
 
-HYPERTUNE_INLINE std::optional<int> CommandRun::find_step(const Line& line) {
+std::optional<int> CommandRun::find_step(const Line& line) {
   if (!plan_.step) return std::nullopt;
   bool matches = false;
   const auto number = find_number(line, *plan_.step, matches);
@@ -304,7 +303,7 @@ HYPERTUNE_INLINE std::optional<int> CommandRun::find_step(const Line& line) {
   return static_cast<int>(*number);
 }
 
-HYPERTUNE_INLINE bool CommandRun::match_metrics(const Line& line) {
+bool CommandRun::match_metrics(const Line& line) {
   if (plan_.metrics.empty()) return false;
   if (line.text.size() > max_searched) {
     refuse(line, fmt::format("it is longer than {} bytes, the most that is searched for metrics", max_searched), false);
@@ -327,7 +326,7 @@ HYPERTUNE_INLINE bool CommandRun::match_metrics(const Line& line) {
   return true;
 }
 
-HYPERTUNE_INLINE Report CommandRun::report_of(JoinedReport joined) {
+Report CommandRun::report_of(JoinedReport joined) {
   note_judged(joined.metrics);
   Report report(std::move(joined.metrics));
   report.attributes = std::exchange(attributes_, {});
@@ -339,7 +338,7 @@ HYPERTUNE_INLINE Report CommandRun::report_of(JoinedReport joined) {
   return report;
 }
 
-HYPERTUNE_INLINE void CommandRun::match_rules(std::string_view line) {
+void CommandRun::match_rules(std::string_view line) {
   line = line.substr(0, max_searched);
   for (const auto& rule : plan_.rules)
     if (std::regex_search(line.begin(), line.end(), rule.match)) {

@@ -26,13 +26,13 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::step() {
+std::optional<Report> CommandRun::step() {
   auto report = plan_.options.report == ReportRule::each || !leads() ? next_of_command() : only_report();
   if (report) add_units(*report);
   return report;
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::next_of_command() {
+std::optional<Report> CommandRun::next_of_command() {
   for (;;) {
     if (context_->stop_requested() && !terminating_) terminate();
     // Whether the command has ended is known only by looking.
@@ -59,7 +59,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::next_of_command() {
   }
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::only_report() {
+std::optional<Report> CommandRun::only_report() {
   if (told_) return std::nullopt;
   for (;;) {
     while (auto report = next_of_command()) consider(std::move(*report));
@@ -85,13 +85,13 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::only_report() {
   return report;
 }
 
-HYPERTUNE_INLINE void CommandRun::add_units(Report& report) {
+void CommandRun::add_units(Report& report) {
   for (const auto& [metric, unit] : behind_numbers_)
     if (find_metric(report.metrics, metric) != nullptr && told_units_.insert(metric).second)
       report.units.emplace_back(metric, unit);
 }
 
-HYPERTUNE_INLINE void CommandRun::measure(Metrics& metrics) {
+void CommandRun::measure(Metrics& metrics) {
   if (plan_.options.measure.empty()) return;
   if (!child_->status()) usage_.look(child_->processes());
   for (const auto& [name, what] : plan_.options.measure) {
@@ -101,7 +101,7 @@ HYPERTUNE_INLINE void CommandRun::measure(Metrics& metrics) {
 }
 
 // A report without the metrics that are tuned counts only as long as there is none with them.
-HYPERTUNE_INLINE void CommandRun::consider(Report report) {
+void CommandRun::consider(Report report) {
   report.step = steps_ - 1;
   const bool judged = judges(report.metrics);
   bool better = judged || !kept_judges_;
@@ -124,14 +124,14 @@ HYPERTUNE_INLINE void CommandRun::consider(Report report) {
   if (checkpoint) store_->drop(*checkpoint);  // no report of its steps is recorded
 }
 
-HYPERTUNE_INLINE RepetitionFile CommandRun::repetition_file() const {
+RepetitionFile CommandRun::repetition_file() const {
   std::string configuration;
   hypertune::detail::append_json_object(configuration, context_->params());
   return {context_->directory() / "repetitions", std::move(configuration)};
 }
 
 // Updates of one line make one report.
-HYPERTUNE_INLINE bool CommandRun::several_reports(std::span<const Line> lines) const {
+bool CommandRun::several_reports(std::span<const Line> lines) const {
   std::size_t objects = 0;
   std::vector<std::optional<std::uint64_t>> rows(plan_.metrics.size());  // where each metric was found
   for (const Line& line : lines) {
@@ -154,7 +154,7 @@ HYPERTUNE_INLINE bool CommandRun::several_reports(std::span<const Line> lines) c
   return false;
 }
 
-HYPERTUNE_INLINE void CommandRun::look_for_block(std::string_view piece, std::span<const Line> lines) {
+void CommandRun::look_for_block(std::string_view piece, std::span<const Line> lines) {
   const bool terminal = plan_.options.output == CommandOutput::line;
   if (!leads() || (plan_.options.ordered && terminal)) return;  // a terminal does not keep writes apart
   bytes_held_ += piece.size();
@@ -169,12 +169,12 @@ HYPERTUNE_INLINE void CommandRun::look_for_block(std::string_view piece, std::sp
 
 // A program that has gone on after such a wait does not keep its reports until its end: only a full block may be the
 // sign of that then. One that names checkpoints flushes, and what it has saved must not wait; nor must other ranks.
-HYPERTUNE_INLINE bool CommandRun::waits_for_end(std::string_view piece, std::span<const Line> lines) const {
+bool CommandRun::waits_for_end(std::string_view piece, std::span<const Line> lines) const {
   if (of_several() || (goes_on_ && piece.size() < block)) return false;
   return std::none_of(lines.begin(), lines.end(), [](const Line& line) { return names_checkpoint(line); });
 }
 
-HYPERTUNE_INLINE bool CommandRun::holds() {
+bool CommandRun::holds() {
   if (child_->status() || terminating_ || lines_.size() > most_lines_held || bytes_held_ > most_bytes_held)
     return false;
   if (!leads() || plan_.options.ordered) return in_blocks_;
@@ -189,14 +189,14 @@ HYPERTUNE_INLINE bool CommandRun::holds() {
          now < lines_.front().at + short_settling;
 }
 
-HYPERTUNE_INLINE void CommandRun::mark(Report& report) {
+void CommandRun::mark(Report& report) {
   if (!leads() || !child_->status() || terminating_ || received_sigterm()) return;
   if (plan_.options.ordered && !in_blocks_) return;
   report.over = true;
   if (++marked_ == 2 && came_at_the_end(timing_)) report.remark = about_buffering(timing_, plan_.options.output);
 }
 
-HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
+std::optional<CheckpointInfo> CommandRun::stop_and_save() {
   const int told = plan_.options.report == ReportRule::each ? steps_ : context_->next_step();
   terminate();
   wait_for_exit();
@@ -215,27 +215,27 @@ HYPERTUNE_INLINE std::optional<CheckpointInfo> CommandRun::stop_and_save() {
   return made;
 }
 
-HYPERTUNE_INLINE void CommandRun::suspend() {
+void CommandRun::suspend() {
   child_->signal(SIGSTOP);
   usage_.suspend();
   suspended_ = true;
 }
 
-HYPERTUNE_INLINE void CommandRun::resume() {
+void CommandRun::resume() {
   child_->signal(SIGCONT);
   usage_.resume();
   suspended_ = false;
   stopped_since_.reset();
 }
 
-HYPERTUNE_INLINE bool CommandRun::reset(Context& context) {
+bool CommandRun::reset(Context& context) {
   leave();
   context_ = &context;
   begin();
   return true;
 }
 
-HYPERTUNE_INLINE void CommandRun::begin() {
+void CommandRun::begin() {
   gang_.reset();
   adopted_.reset();
   not_adopted_.reset();
@@ -269,7 +269,7 @@ HYPERTUNE_INLINE void CommandRun::begin() {
   start();
 }
 
-HYPERTUNE_INLINE void CommandRun::start() {
+void CommandRun::start() {
   last_line_.clear();
   lines_.clear();
   joined_.clear();
@@ -303,7 +303,7 @@ HYPERTUNE_INLINE void CommandRun::start() {
   timing_ = {.began = hypertune::detail::steady_seconds()};
 }
 
-HYPERTUNE_INLINE std::vector<std::string> CommandRun::arguments(const std::string& restore) const {
+std::vector<std::string> CommandRun::arguments(const std::string& restore) const {
   CommandLine::Values values;
   for (const auto& [name, value] : context_->params()) values[name] = value;
   const auto directory = std::filesystem::absolute(context_->directory());
@@ -327,7 +327,7 @@ HYPERTUNE_INLINE std::vector<std::string> CommandRun::arguments(const std::strin
   }
 }
 
-HYPERTUNE_INLINE void CommandRun::join() {
+void CommandRun::join() {
   Group& group = context_->group();
   gang_.emplace();
   gang_->place = group.join(true);
@@ -367,13 +367,13 @@ HYPERTUNE_INLINE void CommandRun::join() {
     }
 }
 
-HYPERTUNE_INLINE std::string CommandRun::own_devices() const {
+std::string CommandRun::own_devices() const {
   if (plan_.options.bind_to_slot) return SlotBinding({}, plan_.gpus, false).visible_devices(context_->slot());
   const char* bound = std::getenv("CUDA_VISIBLE_DEVICES");
   return bound == nullptr ? "" : bound;
 }
 
-HYPERTUNE_INLINE void CommandRun::add_place(std::map<std::string, std::optional<std::string>>& entries) const {
+void CommandRun::add_place(std::map<std::string, std::optional<std::string>>& entries) const {
   const GroupPlace& place = gang_->place;
   const auto add = [&](const char* name, int value) { entries[name] = std::to_string(value); };
   add("RANK", place.rank);
@@ -389,8 +389,7 @@ HYPERTUNE_INLINE void CommandRun::add_place(std::map<std::string, std::optional<
   entries["MASTER_PORT"] = gang_->port;
 }
 
-HYPERTUNE_INLINE std::map<std::string, std::optional<std::string>> CommandRun::environment(
-    const std::string& restore) const {
+std::map<std::string, std::optional<std::string>> CommandRun::environment(const std::string& restore) const {
   std::map<std::string, std::optional<std::string>> entries;
   if (plan_.options.bind_to_slot)
     for (const auto& [name, value] : SlotBinding({}, plan_.gpus, false).environment(context_->slot()))
@@ -417,7 +416,7 @@ HYPERTUNE_INLINE std::map<std::string, std::optional<std::string>> CommandRun::e
   return entries;
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
+std::optional<Report> CommandRun::finish() {
   const int status = *child_->status();
   if (terminating_) return std::nullopt;
   const bool by_sigterm = process::exit_code(status) == 128 + SIGTERM;
@@ -457,7 +456,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::finish() {
   throw TrialFailure(std::move(cause));
 }
 
-HYPERTUNE_INLINE void CommandRun::look_for_stop() {
+void CommandRun::look_for_stop() {
   const double now = hypertune::detail::steady_seconds();
   if (!of_several() || terminating_ || now < look_for_stop_at_) return;
   look_for_stop_at_ = now + std::min(plan_.options.stop_limit / 8, 5.0);
@@ -473,14 +472,14 @@ HYPERTUNE_INLINE void CommandRun::look_for_stop() {
             .text = fmt::format("the command was stopped (SIGSTOP) for {:.0f} s", now - *stopped_since_)});
 }
 
-HYPERTUNE_INLINE void CommandRun::wait_for_others() {
+void CommandRun::wait_for_others() {
   if (!of_several()) return;
   const double until = hypertune::detail::steady_seconds() + plan_.options.grace;
   for (int rank = 1; rank < gang_->place.size(); ++rank)
     if (!wait_in_group(end_of(rank), until)) return;
 }
 
-HYPERTUNE_INLINE bool CommandRun::failed_because_of_others(const std::string& words) {
+bool CommandRun::failed_because_of_others(const std::string& words) {
   const double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
   const bool caused_by_peers = mentions_lost_connection(words);
   double seconds = gang_->place.on_one_host() ? patience_here : patience_elsewhere;
@@ -490,7 +489,7 @@ HYPERTUNE_INLINE bool CommandRun::failed_because_of_others(const std::string& wo
   return context_->stop_requested();
 }
 
-HYPERTUNE_INLINE bool CommandRun::fails_first(bool caused_by_peers) {
+bool CommandRun::fails_first(bool caused_by_peers) {
   const std::pair mine(caused_by_peers, run_clock());
   const auto key = [](int rank) { return fmt::format("command of rank {} has failed", rank); };
   Group& group = context_->group();
@@ -505,7 +504,7 @@ HYPERTUNE_INLINE bool CommandRun::fails_first(bool caused_by_peers) {
   return true;
 }
 
-HYPERTUNE_INLINE bool CommandRun::wait_in_group(const std::string& key, double until) {
+bool CommandRun::wait_in_group(const std::string& key, double until) {
   try {
     for (;;) {
       const double left = until - hypertune::detail::steady_seconds();
@@ -516,7 +515,7 @@ HYPERTUNE_INLINE bool CommandRun::wait_in_group(const std::string& key, double u
   } catch (const GroupError&) { return false; }
 }
 
-HYPERTUNE_INLINE std::optional<Report> CommandRun::end_with_others(int status) {
+std::optional<Report> CommandRun::end_with_others(int status) {
   constexpr double patience = 2;  // Slurm kills all processes after KillWait, usually 30 s
   const double until = hypertune::detail::steady_seconds() + patience;
   while (!context_->stop_requested() && hypertune::detail::steady_seconds() < until) pump(0.02);
@@ -526,7 +525,7 @@ HYPERTUNE_INLINE std::optional<Report> CommandRun::end_with_others(int status) {
             .text = "all processes here were asked to end (SIGTERM): " + cause_of_status(status, "the command").text});
 }
 
-HYPERTUNE_INLINE void CommandRun::terminate() {
+void CommandRun::terminate() {
   if (terminating_) return;
   terminating_ = true;
   kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
@@ -534,7 +533,7 @@ HYPERTUNE_INLINE void CommandRun::terminate() {
   if (suspended_) child_->signal(SIGCONT);
 }
 
-HYPERTUNE_INLINE void CommandRun::leave() {
+void CommandRun::leave() {
   if (child_ && !child_->status()) {
     terminate();
     wait_for_exit();
@@ -545,12 +544,12 @@ HYPERTUNE_INLINE void CommandRun::leave() {
   log_.reset();
 }
 
-HYPERTUNE_INLINE void CommandRun::wait_for_exit() {
+void CommandRun::wait_for_exit() {
   for (; !child_->status(); pump(0.05))
     if (hypertune::detail::steady_seconds() >= kill_at_) child_->signal(SIGKILL);
 }
 
-HYPERTUNE_INLINE void CommandRun::log(std::string_view line, bool whole) {
+void CommandRun::log(std::string_view line, bool whole) {
   if (of_several() && !line.empty()) last_line_ = line.substr(0, 300);
   std::string text(line);
   if (whole) text += '\n';

@@ -15,7 +15,7 @@
 
 namespace hypertune::inline v0::local {
 
-HYPERTUNE_INLINE std::uint16_t free_port(const std::string& address) {
+std::uint16_t free_port(const std::string& address) {
   union {
     sockaddr any;
     sockaddr_in v4;

@@ -10,15 +10,15 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE GpuGate::GpuGate(std::size_t devices, Seconds patience, Seconds now)
+GpuGate::GpuGate(std::size_t devices, Seconds patience, Seconds now)
     : devices_(devices), patience_(patience), first_look_(now + std::min(2.0, patience)) {}
 
-HYPERTUNE_INLINE void GpuGate::enter(const std::vector<int>& devices) {
+void GpuGate::enter(const std::vector<int>& devices) {
   for (const int d : devices)
     if (known(d)) ++at(d).users;
 }
 
-HYPERTUNE_INLINE void GpuGate::leave(const std::vector<int>& devices, Seconds now) {
+void GpuGate::leave(const std::vector<int>& devices, Seconds now) {
   for (const int d : devices) {
     if (!known(d)) continue;
     at(d).users -= std::min(at(d).users, 1);
@@ -27,7 +27,7 @@ HYPERTUNE_INLINE void GpuGate::leave(const std::vector<int>& devices, Seconds no
   }
 }
 
-HYPERTUNE_INLINE void GpuGate::observe(GpuReading reading) {
+void GpuGate::observe(GpuReading reading) {
   reading.devices.resize(devices_.size());
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     Device& device = devices_[d];
@@ -38,7 +38,7 @@ HYPERTUNE_INLINE void GpuGate::observe(GpuReading reading) {
   reading_ = std::move(reading);
 }
 
-HYPERTUNE_INLINE GpuGate::Answer GpuGate::ask(const std::vector<int>& devices, double share, Seconds now) {
+GpuGate::Answer GpuGate::ask(const std::vector<int>& devices, double share, Seconds now) {
   Answer answer;
   if (reading_ && reading_->blind) return answer;
   if (!reading_) {  // the usual state of the devices is not known yet
@@ -51,13 +51,13 @@ HYPERTUNE_INLINE GpuGate::Answer GpuGate::ask(const std::vector<int>& devices, d
   return answer;
 }
 
-HYPERTUNE_INLINE bool GpuGate::needs_look(const std::vector<int>& devices) const {
+bool GpuGate::needs_look(const std::vector<int>& devices) const {
   if (!reading_) return true;
   return !reading_->blind &&
          std::any_of(devices.begin(), devices.end(), [this](int d) { return known(d) && at(d).doubtful; });
 }
 
-HYPERTUNE_INLINE void GpuGate::ask(int d, double share, Seconds now, Answer& answer) {
+void GpuGate::ask(int d, double share, Seconds now, Answer& answer) {
   Device& device = at(d);
   const bool patient = now < device.left + patience_;
   const auto& use = reading_->devices[static_cast<std::size_t>(d)];
@@ -86,7 +86,7 @@ HYPERTUNE_INLINE void GpuGate::ask(int d, double share, Seconds now, Answer& ans
   if (device.users == 0) device.usual = use->used;
 }
 
-HYPERTUNE_INLINE bool GpuGate::enough(const Device& device, const GpuUse& use, double share) {
+bool GpuGate::enough(const Device& device, const GpuUse& use, double share) {
   const double total = static_cast<double>(use.total), used = static_cast<double>(use.used);
   const double usual = static_cast<double>(device.usual.value_or(0));
   const double slack = std::max(256.0 * 1024 * 1024, total / 50);  // the use by displays and daemons varies

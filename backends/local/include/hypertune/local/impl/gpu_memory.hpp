@@ -16,17 +16,17 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE std::unique_ptr<Nvml> Nvml::open(const char* library) {
+std::unique_ptr<Nvml> Nvml::open(const char* library) {
   std::unique_ptr<Nvml> nvml(new Nvml(::dlopen(library, RTLD_NOW | RTLD_LOCAL)));
   return nvml->ready_ ? std::move(nvml) : nullptr;
 }
 
-HYPERTUNE_INLINE Nvml::~Nvml() {
+Nvml::~Nvml() {
   if (ready_ && shutdown_ != nullptr) shutdown_();
   if (library_ != nullptr) ::dlclose(library_);
 }
 
-HYPERTUNE_INLINE std::optional<GpuUse> Nvml::use(const std::string& name) const {
+std::optional<GpuUse> Nvml::use(const std::string& name) const {
   void* device = nullptr;
   const auto index = hypertune::detail::parse_number<unsigned>(name);
   if ((index ? by_index_(*index, &device) : by_uuid_(name.c_str(), &device)) != 0) return std::nullopt;
@@ -41,14 +41,14 @@ bool Nvml::find(F& function, const char* name) {
   return function != nullptr;
 }
 
-HYPERTUNE_INLINE Nvml::Nvml(void* library) : library_(library) {
+Nvml::Nvml(void* library) : library_(library) {
   int (*init)() = nullptr;
   ready_ = library != nullptr && find(init, "nvmlInit_v2") && find(shutdown_, "nvmlShutdown") &&
            find(by_index_, "nvmlDeviceGetHandleByIndex_v2") && find(by_uuid_, "nvmlDeviceGetHandleByUUID") &&
            find(memory_, "nvmlDeviceGetMemoryInfo") && init() == 0;
 }
 
-HYPERTUNE_INLINE std::optional<SmiLine> SmiLine::read(std::string_view text) {
+std::optional<SmiLine> SmiLine::read(std::string_view text) {
   const auto words = split_devices(text, ',');
   if (words.size() != 4) return std::nullopt;
   SmiLine line{words[0], words[1], {}};
@@ -60,7 +60,7 @@ HYPERTUNE_INLINE std::optional<SmiLine> SmiLine::read(std::string_view text) {
   return line;
 }
 
-HYPERTUNE_INLINE std::optional<std::vector<SmiLine>> ask_nvidia_smi() {
+std::optional<std::vector<SmiLine>> ask_nvidia_smi() {
   process::Collected smi;
   try {
     smi = process::collect(
@@ -74,7 +74,7 @@ HYPERTUNE_INLINE std::optional<std::vector<SmiLine>> ask_nvidia_smi() {
   return lines;
 }
 
-HYPERTUNE_INLINE GpuReading GpuMeter::read(const std::vector<std::string>& names) const {
+GpuReading GpuMeter::read(const std::vector<std::string>& names) const {
   GpuReading reading;
   reading.devices.resize(names.size());
   if (nvml_) {

@@ -9,11 +9,10 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE GpuWatch::GpuWatch(std::vector<std::string> names, std::function<Seconds()> clock,
-                                    std::function<void()> wake)
+GpuWatch::GpuWatch(std::vector<std::string> names, std::function<Seconds()> clock, std::function<void()> wake)
     : names_(std::move(names)), clock_(std::move(clock)), wake_(std::move(wake)), thread_([this] { run(); }) {}
 
-HYPERTUNE_INLINE GpuWatch::~GpuWatch() {
+GpuWatch::~GpuWatch() {
   {
     const std::lock_guard guard(mutex_);
     closing_ = true;
@@ -22,7 +21,7 @@ HYPERTUNE_INLINE GpuWatch::~GpuWatch() {
   thread_.join();
 }
 
-HYPERTUNE_INLINE void GpuWatch::look() {
+void GpuWatch::look() {
   {
     const std::lock_guard guard(mutex_);
     wanted_ = true;
@@ -30,12 +29,12 @@ HYPERTUNE_INLINE void GpuWatch::look() {
   changed_.notify_all();
 }
 
-HYPERTUNE_INLINE std::optional<GpuReading> GpuWatch::take() {
+std::optional<GpuReading> GpuWatch::take() {
   const std::lock_guard guard(mutex_);
   return std::exchange(reading_, std::nullopt);
 }
 
-HYPERTUNE_INLINE void GpuWatch::run() {
+void GpuWatch::run() {
   const GpuMeter meter;
   std::unique_lock lock(mutex_);
   for (;;) {

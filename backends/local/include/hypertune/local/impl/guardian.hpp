@@ -182,7 +182,7 @@ class GuardianProcess {
   Clock::time_point ended_since_;
 };
 
-HYPERTUNE_INLINE Guardian::Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end) {
+Guardian::Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end) {
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     fail(Errc::io, "cannot make a socket for worker processes: {}", std::generic_category().message(errno));
@@ -200,7 +200,7 @@ HYPERTUNE_INLINE Guardian::Guardian(const WorkerMain& worker_main, const std::fu
   ::fcntl(control_.get(), F_SETFL, O_NONBLOCK);
 }
 
-HYPERTUNE_INLINE Guardian::~Guardian() {
+Guardian::~Guardian() {
   request({GuardianRequest::What::quit, 0});
   control_ = Descriptor();
 #ifdef SYS_pidfd_open
@@ -213,13 +213,13 @@ HYPERTUNE_INLINE Guardian::~Guardian() {
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {}
 }
 
-HYPERTUNE_INLINE bool Guardian::wake() {
+bool Guardian::wake() {
   siginfo_t info{};
   const int found = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG);
   return found == 0 && info.si_pid == pid_ && ::kill(pid_, SIGCONT) == 0;
 }
 
-HYPERTUNE_INLINE std::optional<GuardianReply> Guardian::reply(bool& lost) {
+std::optional<GuardianReply> Guardian::reply(bool& lost) {
   GuardianReply reply;
   const ssize_t n = ::recv(control_.get(), &reply, sizeof reply, 0);
   if (n == sizeof reply) return reply;
@@ -227,7 +227,7 @@ HYPERTUNE_INLINE std::optional<GuardianReply> Guardian::reply(bool& lost) {
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE bool Guardian::request(const GuardianRequest& request, int socket) {
+bool Guardian::request(const GuardianRequest& request, int socket) {
   iovec part{const_cast<GuardianRequest*>(&request), sizeof request};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
   msghdr message{};

@@ -18,7 +18,7 @@ namespace hypertune::inline v0::local {
 
 namespace detail {
 
-HYPERTUNE_INLINE std::optional<double> plain_number(std::string_view token) {
+std::optional<double> plain_number(std::string_view token) {
   if (token.empty() || token.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return std::nullopt;
   double value = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), value);
@@ -33,7 +33,7 @@ HYPERTUNE_INLINE std::optional<double> plain_number(std::string_view token) {
   return value;
 }
 
-HYPERTUNE_INLINE GroupSurroundings surroundings_of_group(std::string_view pattern) {
+GroupSurroundings surroundings_of_group(std::string_view pattern) {
   std::size_t open = std::string_view::npos, depth = 0;
   bool in_class = false;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -420,7 +420,7 @@ inline bool says_behind(std::string_view pattern, char c) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::optional<NumberUnit> number_unit_named(std::string_view name) {
+std::optional<NumberUnit> number_unit_named(std::string_view name) {
   static constexpr std::pair<std::string_view, NumberUnit> units[] = {{"percent", NumberUnit::percent},
                                                                       {"seconds", NumberUnit::seconds},
                                                                       {"bytes", NumberUnit::bytes},
@@ -430,8 +430,8 @@ HYPERTUNE_INLINE std::optional<NumberUnit> number_unit_named(std::string_view na
   return std::nullopt;
 }
 
-HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, NumberUnit unit, std::string& why,
-                                                      std::string* unit_text) {
+std::optional<double> number_in_line(const NumberPlace& place, NumberUnit unit, std::string& why,
+                                     std::string* unit_text) {
   const std::string_view line = place.line;
   std::size_t begin = place.begin, end = place.end;
   const auto blank = [](char c) { return c == ' ' || c == '\t'; };
@@ -530,7 +530,7 @@ HYPERTUNE_INLINE std::optional<double> number_in_line(const NumberPlace& place, 
   return number->value;
 }
 
-HYPERTUNE_INLINE std::optional<double> number_in_text(std::string_view text, std::string& why) {
+std::optional<double> number_in_text(std::string_view text, std::string& why) {
   return number_in_line({.line = text, .begin = 0, .end = text.size(), .match_end = text.size()}, NumberUnit::none,
                         why);
 }

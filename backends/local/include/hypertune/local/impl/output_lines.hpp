@@ -38,7 +38,7 @@ inline bool may_be_object(std::string_view text) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void OutputLines::add(std::string_view more, double now, const Take& take) {
+void OutputLines::add(std::string_view more, double now, const Take& take) {
   now_ = now;
   while (!more.empty()) {
     if (state_ != State::text) {
@@ -69,12 +69,12 @@ HYPERTUNE_INLINE void OutputLines::add(std::string_view more, double now, const 
   }
 }
 
-HYPERTUNE_INLINE void OutputLines::end(const Take& take) {
+void OutputLines::end(const Take& take) {
   pass_rows(rows_.size(), take);
   state_ = State::text;
 }
 
-HYPERTUNE_INLINE void OutputLines::put(std::string_view plain, const Take& take) {
+void OutputLines::put(std::string_view plain, const Take& take) {
   const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; };  // UTF-8
   from_.reset();
   std::string& text = rows_[at_].text;
@@ -99,7 +99,7 @@ HYPERTUNE_INLINE void OutputLines::put(std::string_view plain, const Take& take)
   }
 }
 
-HYPERTUNE_INLINE void OutputLines::leave(std::size_t index, const Take& take) {
+void OutputLines::leave(std::size_t index, const Take& take) {
   if (index == at_) {
     returned_ = false;
     back_ = 0;
@@ -122,7 +122,7 @@ HYPERTUNE_INLINE void OutputLines::leave(std::size_t index, const Take& take) {
   row.held_update = same;
 }
 
-HYPERTUNE_INLINE void OutputLines::new_line(const Take& take) {
+void OutputLines::new_line(const Take& take) {
   from_.reset();
   rows_[at_].ended = true;
   if (line() < below_) {
@@ -135,7 +135,7 @@ HYPERTUNE_INLINE void OutputLines::new_line(const Take& take) {
   back_ = 0;
 }
 
-HYPERTUNE_INLINE void OutputLines::up(std::uint64_t lines) {
+void OutputLines::up(std::uint64_t lines) {
   if (!from_) from_ = line();
   below_ = std::max(below_, line() + 1);
   for (; lines > at_ && top_ > 0 && rows_.size() < most_rows; --top_, ++at_) {
@@ -148,11 +148,11 @@ HYPERTUNE_INLINE void OutputLines::up(std::uint64_t lines) {
   back_ = 0;
 }
 
-HYPERTUNE_INLINE void OutputLines::down() {
+void OutputLines::down() {
   if (++at_ == rows_.size()) rows_.emplace_back();
 }
 
-HYPERTUNE_INLINE void OutputLines::pass_rows(std::size_t count, const Take& take) {
+void OutputLines::pass_rows(std::size_t count, const Take& take) {
   for (std::size_t i = 0; i < count; ++i) end_row(i, take);
   rows_.erase(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(count));
   top_ += count;
@@ -160,7 +160,7 @@ HYPERTUNE_INLINE void OutputLines::pass_rows(std::size_t count, const Take& take
   if (rows_.empty()) rows_.emplace_back();
 }
 
-HYPERTUNE_INLINE void OutputLines::end_row(std::size_t index, const Take& take) {
+void OutputLines::end_row(std::size_t index, const Take& take) {
   Row& row = rows_[index];
   const bool cut = std::exchange(row.cut, false);
   std::string text = std::exchange(row.text, {});
@@ -183,13 +183,13 @@ HYPERTUNE_INLINE void OutputLines::end_row(std::size_t index, const Take& take) 
     pass({.text = std::move(text), .update = update}, index, take);
 }
 
-HYPERTUNE_INLINE void OutputLines::pass(OutputLine line, std::size_t index, const Take& take) {
+void OutputLines::pass(OutputLine line, std::size_t index, const Take& take) {
   line.row = top_ + index;
   line.drawn = line.row < below_;
   take(std::move(line));
 }
 
-HYPERTUNE_INLINE void OutputLines::pass_held(std::size_t index, bool shown, const Take& take) {
+void OutputLines::pass_held(std::size_t index, bool shown, const Take& take) {
   Row& row = rows_[index];
   std::string text = std::move(*row.held);
   row.held.reset();
@@ -197,7 +197,7 @@ HYPERTUNE_INLINE void OutputLines::pass_held(std::size_t index, bool shown, cons
 }
 
 // ECMA-48: ESC [ parameters final; ESC ] or another letter, a text, BEL or ESC \; ESC intermediates final.
-HYPERTUNE_INLINE void OutputLines::sequence(char byte, const Take& take) {
+void OutputLines::sequence(char byte, const Take& take) {
   constexpr std::size_t most = 4096;  // of a sequence: what is longer is none
   const auto in = [&](char first, char last) { return byte >= first && byte <= last; };
   sequence_ += byte;
@@ -240,7 +240,7 @@ HYPERTUNE_INLINE void OutputLines::sequence(char byte, const Take& take) {
   }
 }
 
-HYPERTUNE_INLINE void OutputLines::control_sequence(char last, const Take& take) {
+void OutputLines::control_sequence(char last, const Take& take) {
   constexpr std::size_t widest = 1000;
   std::size_t number = 0;
   std::from_chars(sequence_.data(), sequence_.data() + sequence_.size(), number);

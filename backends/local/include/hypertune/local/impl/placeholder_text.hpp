@@ -62,16 +62,16 @@ inline std::string fortran_text(const Value& value) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void PlaceholderText::refuse(const std::string& message) { fail(Errc::usage, "{}", message); }
+void PlaceholderText::refuse(const std::string& message) { fail(Errc::usage, "{}", message); }
 
-HYPERTUNE_INLINE void PlaceholderText::add_literal(std::string_view text) {
+void PlaceholderText::add_literal(std::string_view text) {
   if (text.empty()) return;
   if (pieces_.empty() || !pieces_.back().literal) pieces_.emplace_back();
   pieces_.back().text += text;
 }
 
-HYPERTUNE_INLINE PlaceholderText::PlaceholderText(std::string_view text, const std::vector<std::string>& names,
-                                                  std::string_view what, const PlaceholderStyle& style)
+PlaceholderText::PlaceholderText(std::string_view text, const std::vector<std::string>& names, std::string_view what,
+                                 const PlaceholderStyle& style)
     : what_(what) {
   const auto is_at = [&](std::size_t i, const std::string& mark) { return text.substr(i, mark.size()) == mark; };
   const auto looks_like_one = [&](std::string_view inside) {
@@ -121,10 +121,8 @@ HYPERTUNE_INLINE PlaceholderText::PlaceholderText(std::string_view text, const s
   add_literal(text.substr(begin));
 }
 
-HYPERTUNE_INLINE PlaceholderText::Piece PlaceholderText::placeholder(std::string_view inside,
-                                                                     const std::vector<std::string>& names,
-                                                                     const std::string& where,
-                                                                     const PlaceholderStyle& style) const {
+PlaceholderText::Piece PlaceholderText::placeholder(std::string_view inside, const std::vector<std::string>& names,
+                                                    const std::string& where, const PlaceholderStyle& style) const {
   const auto known = [&](std::string_view name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   Piece piece;
   piece.literal = false;
@@ -167,7 +165,7 @@ HYPERTUNE_INLINE PlaceholderText::Piece PlaceholderText::placeholder(std::string
   return piece;
 }
 
-HYPERTUNE_INLINE void PlaceholderText::append(const Piece& piece, const Value& value, std::string& out) const {
+void PlaceholderText::append(const Piece& piece, const Value& value, std::string& out) const {
   const auto misfit = [&](std::string_view needs) {
     fail(Errc::usage, "{}: {} needs {}, but {} is '{}'", what_, piece.source, needs, piece.text, to_string(value));
   };
@@ -206,7 +204,7 @@ HYPERTUNE_INLINE void PlaceholderText::append(const Piece& piece, const Value& v
   }
 }
 
-HYPERTUNE_INLINE PlaceholderText::Result PlaceholderText::operator()(const Values& values) const {
+PlaceholderText::Result PlaceholderText::operator()(const Values& values) const {
   Result result;
   for (const auto& piece : pieces_) {
     if (piece.literal) {
@@ -222,7 +220,7 @@ HYPERTUNE_INLINE PlaceholderText::Result PlaceholderText::operator()(const Value
   return result;
 }
 
-HYPERTUNE_INLINE std::string PlaceholderText::without_inactive_lines(const Values& values) const {
+std::string PlaceholderText::without_inactive_lines(const Values& values) const {
   std::string out;
   std::size_t line = 0;  // where the present line begins in `out`
   bool leave_out = false;
@@ -252,30 +250,30 @@ HYPERTUNE_INLINE std::string PlaceholderText::without_inactive_lines(const Value
   return out;
 }
 
-HYPERTUNE_INLINE bool PlaceholderText::only_switches() const {
+bool PlaceholderText::only_switches() const {
   return !pieces_.empty() && std::all_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) {
     return !piece.literal && piece.format == Format::choice;
   });
 }
 
-HYPERTUNE_INLINE bool PlaceholderText::has_placeholders() const {
+bool PlaceholderText::has_placeholders() const {
   return std::any_of(pieces_.begin(), pieces_.end(), [](const Piece& piece) { return !piece.literal; });
 }
 
-HYPERTUNE_INLINE std::string PlaceholderText::single_name() const {
+std::string PlaceholderText::single_name() const {
   if (pieces_.size() != 1) return "";
   const Piece& piece = pieces_.front();
   return piece.literal || piece.otherwise || piece.format == Format::choice ? "" : piece.text;
 }
 
-HYPERTUNE_INLINE std::vector<std::pair<std::string, bool>> PlaceholderText::names() const {
+std::vector<std::pair<std::string, bool>> PlaceholderText::names() const {
   std::vector<std::pair<std::string, bool>> names;
   for (const auto& piece : pieces_)
     if (!piece.literal) names.emplace_back(piece.text, piece.format == Format::choice);
   return names;
 }
 
-HYPERTUNE_INLINE std::string PlaceholderText::literal() const {
+std::string PlaceholderText::literal() const {
   std::string text;
   for (const auto& piece : pieces_)
     if (piece.literal) text += piece.text;

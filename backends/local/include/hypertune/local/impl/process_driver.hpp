@@ -20,7 +20,7 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE ProcessDriver::ProcessDriver(ProcessOptions options)
+ProcessDriver::ProcessDriver(ProcessOptions options)
     : options_(std::move(options)), cores_(usable_cores()), owner_(::getpid()) {
   options_.validate();
   if (options_.gpus != 0) gpus_ = usable_gpus();
@@ -32,13 +32,13 @@ HYPERTUNE_INLINE ProcessDriver::ProcessDriver(ProcessOptions options)
   if (options_.cpus <= 0) options_.cpus = options_.workers > 0 ? options_.workers : static_cast<double>(cores_.size());
 }
 
-HYPERTUNE_INLINE Host ProcessDriver::host() const {
+Host ProcessDriver::host() const {
   return Host{
       .name = "localhost",
       .total = {.cpus = options_.cpus, .gpus = options_.gpus, .memory = options_.memory, .custom = options_.custom}};
 }
 
-HYPERTUNE_INLINE void ProcessDriver::start(ExecutorStart start) {
+void ProcessDriver::start(ExecutorStart start) {
   if (thread_.joinable()) fail(Errc::usage, "the executor has been started already");
   start_ = std::move(start);
   closing_ = false;
@@ -56,7 +56,7 @@ HYPERTUNE_INLINE void ProcessDriver::start(ExecutorStart start) {
   thread_ = std::thread([this] { run(); });
 }
 
-HYPERTUNE_INLINE void ProcessDriver::perform(Command command) {
+void ProcessDriver::perform(Command command) {
   bool first = false;
   {
     const std::lock_guard guard(mutex_);
@@ -66,7 +66,7 @@ HYPERTUNE_INLINE void ProcessDriver::perform(Command command) {
   if (first && std::this_thread::get_id() != io_thread_.load()) wake();
 }
 
-HYPERTUNE_INLINE void ProcessDriver::shutdown() {
+void ProcessDriver::shutdown() {
   if (::getpid() !=
       owner_) {  // a forked worker that calls exit() destroys its copy of this object, which must not end the processes
     if (thread_.joinable()) thread_.detach();
@@ -94,7 +94,7 @@ HYPERTUNE_INLINE void ProcessDriver::shutdown() {
   start_.program.reset();
 }
 
-HYPERTUNE_INLINE void ProcessDriver::start_guardian() {
+void ProcessDriver::start_guardian() {
   const SlotBinding binding(cores_, gpus_, options_.pin && options_.cpus <= static_cast<double>(cores_.size()));
   const auto worker_main = [this, binding](int socket) {
     WorkerOptions options;
@@ -108,7 +108,7 @@ HYPERTUNE_INLINE void ProcessDriver::start_guardian() {
   guardian_ = std::make_unique<Guardian>(worker_main, [this] { cgroups_.remove(); });
 }
 
-HYPERTUNE_INLINE void ProcessDriver::run() {
+void ProcessDriver::run() {
   int unjudged = 0;  // rounds since the last tick()
   io_thread_ = std::this_thread::get_id();
   ensure_spare();
@@ -130,7 +130,7 @@ HYPERTUNE_INLINE void ProcessDriver::run() {
   io_thread_ = std::thread::id();
 }
 
-HYPERTUNE_INLINE void ProcessDriver::release_all() {
+void ProcessDriver::release_all() {
   if (start_.program->external() || guardian_lost_) return;
   const Seconds until = hypertune::detail::steady_seconds() + options_.grace;
   std::vector<std::uint64_t> leaving;
@@ -153,7 +153,7 @@ HYPERTUNE_INLINE void ProcessDriver::release_all() {
   }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::hear(const epoll_event& event) {
+void ProcessDriver::hear(const epoll_event& event) {
   if (event.data.u64 == wake_key) {
     std::uint64_t count = 0;
     while (::read(wake_.get(), &count, sizeof count) > 0) {}
@@ -166,7 +166,7 @@ HYPERTUNE_INLINE void ProcessDriver::hear(const epoll_event& event) {
   }
 }
 
-HYPERTUNE_INLINE int ProcessDriver::timeout() const {
+int ProcessDriver::timeout() const {
   if (const std::lock_guard guard(mutex_); !queue_.empty()) return 0;
   Seconds at = std::numeric_limits<Seconds>::infinity();
   bool limited = false;
@@ -181,7 +181,7 @@ HYPERTUNE_INLINE int ProcessDriver::timeout() const {
   return static_cast<int>(std::clamp((at - hypertune::detail::steady_seconds()) * 1000 + 1, 0.0, 60000.0));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::carry_out() {
+void ProcessDriver::carry_out() {
   for (;;) {
     std::vector<Command> commands;
     {
@@ -199,7 +199,7 @@ HYPERTUNE_INLINE void ProcessDriver::carry_out() {
   }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::carry_out(Command command) {
+void ProcessDriver::carry_out(Command command) {
   const auto* message = std::get_if<GroupMessage>(&command);
   if (auto* launch = std::get_if<Launch>(&command))
     this->launch(std::move(*launch));
@@ -209,7 +209,7 @@ HYPERTUNE_INLINE void ProcessDriver::carry_out(Command command) {
     answer(command);
 }
 
-HYPERTUNE_INLINE void ProcessDriver::launch(Launch launch) {
+void ProcessDriver::launch(Launch launch) {
   const Seconds now = hypertune::detail::steady_seconds();
   if (launch.parked) {
     const auto found = by_trial_.find(key_of(launch));
@@ -231,7 +231,7 @@ HYPERTUNE_INLINE void ProcessDriver::launch(Launch launch) {
     begin(std::move(held.launch));
 }
 
-HYPERTUNE_INLINE bool ProcessDriver::must_wait(Held& held) {
+bool ProcessDriver::must_wait(Held& held) {
   const Launch& launch = held.launch;
   // A trial never has two processes at once.
   for (const auto& [id, worker] : workers_)
@@ -252,7 +252,7 @@ HYPERTUNE_INLINE bool ProcessDriver::must_wait(Held& held) {
   return true;
 }
 
-HYPERTUNE_INLINE void ProcessDriver::launch_held() {
+void ProcessDriver::launch_held() {
   for (std::size_t i = 0; i < held_.size() && !closing_;) {
     if (must_wait(held_[i])) {
       ++i;
@@ -264,7 +264,7 @@ HYPERTUNE_INLINE void ProcessDriver::launch_held() {
   }
 }
 
-HYPERTUNE_INLINE bool ProcessDriver::stop_held(const Stop& stop) {
+bool ProcessDriver::stop_held(const Stop& stop) {
   const auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& h) {
     return key_of(h.launch) == std::pair(stop.trial, stop.member) && h.launch.attempt == stop.attempt;
   });
@@ -274,18 +274,18 @@ HYPERTUNE_INLINE bool ProcessDriver::stop_held(const Stop& stop) {
   return true;
 }
 
-HYPERTUNE_INLINE void ProcessDriver::occupy(Worker& worker, const std::vector<int>& gpus) {
+void ProcessDriver::occupy(Worker& worker, const std::vector<int>& gpus) {
   if (!gate_ || !worker.gpus.empty()) return;
   worker.gpus = gpus;
   gate_->enter(worker.gpus);
 }
 
-HYPERTUNE_INLINE void ProcessDriver::vacate(Worker& worker) {
+void ProcessDriver::vacate(Worker& worker) {
   if (gate_ && !worker.gpus.empty()) gate_->leave(worker.gpus, hypertune::detail::steady_seconds());
   worker.gpus.clear();
 }
 
-HYPERTUNE_INLINE void ProcessDriver::watch(int fd, std::uint64_t key) {
+void ProcessDriver::watch(int fd, std::uint64_t key) {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = key;
@@ -293,7 +293,7 @@ HYPERTUNE_INLINE void ProcessDriver::watch(int fd, std::uint64_t key) {
     fail(Errc::io, "cannot watch a worker process: {}", std::generic_category().message(errno));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::wake() {
+void ProcessDriver::wake() {
   const std::uint64_t one = 1;
   if (wake_) static_cast<void>(!::write(wake_.get(), &one, sizeof one));
 }

@@ -15,7 +15,7 @@
 
 namespace hypertune::inline v0::local {
 
-HYPERTUNE_INLINE Cause cause_of_status(int status, const std::string& who) {
+Cause cause_of_status(int status, const std::string& who) {
   Cause cause;
   if (WIFEXITED(status)) {
     cause.source = FailureSource::user;
@@ -45,11 +45,11 @@ HYPERTUNE_INLINE Cause cause_of_status(int status, const std::string& who) {
   return cause;
 }
 
-HYPERTUNE_INLINE void append_last_output(Cause& cause, const std::string& words, const char* before) {
+void append_last_output(Cause& cause, const std::string& words, const char* before) {
   if (!words.empty()) cause.text += (cause.source == FailureSource::user ? before : log_ends_with) + words;
 }
 
-HYPERTUNE_INLINE bool mentions_lost_connection(std::string text) {
+bool mentions_lost_connection(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   for (const char* const words :
@@ -59,7 +59,7 @@ HYPERTUNE_INLINE bool mentions_lost_connection(std::string text) {
   return false;
 }
 
-HYPERTUNE_INLINE std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit) {
+std::string last_line(const std::filesystem::path& log, std::uint64_t from, std::uint64_t limit) {
   const auto parts = hypertune::detail::LogParts::of(log, limit);
   std::ifstream in(log, std::ios::binary);
   if (!in || parts.length() <= from) return {};

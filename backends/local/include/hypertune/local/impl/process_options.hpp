@@ -6,7 +6,7 @@
 
 namespace hypertune::inline v0::local {
 
-HYPERTUNE_INLINE void ProcessOptions::validate() const {
+void ProcessOptions::validate() const {
   if (workers < 0) fail(Errc::usage, "process option 'workers' is {}, but must be 0 or more", workers);
   if (!(cpus >= 0)) fail(Errc::usage, "process option 'cpus' is {}, but must be 0 or more", cpus);
   if (!(grace >= 0 && grace < 1e6)) fail(Errc::usage, "process option 'grace' is {}, but must be 0 or more", grace);

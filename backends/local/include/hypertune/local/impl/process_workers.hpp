@@ -22,7 +22,7 @@
 
 namespace hypertune::inline v0::local::detail {
 
-HYPERTUNE_INLINE void ProcessDriver::begin(Launch launch) {
+void ProcessDriver::begin(Launch launch) {
   const Seconds now = hypertune::detail::steady_seconds();
   const auto worker = free_worker(launch);
   if (worker == nullptr) {
@@ -40,7 +40,7 @@ HYPERTUNE_INLINE void ProcessDriver::begin(Launch launch) {
   ensure_spare();
 }
 
-HYPERTUNE_INLINE std::shared_ptr<ProcessDriver::Worker> ProcessDriver::free_worker(const Launch& launch) {
+std::shared_ptr<ProcessDriver::Worker> ProcessDriver::free_worker(const Launch& launch) {
   const std::string wanted = devices(launch.allocation.lead);
   std::shared_ptr<Worker> fresh;
   for (const auto& [id, worker] : workers_) {
@@ -51,7 +51,7 @@ HYPERTUNE_INLINE std::shared_ptr<ProcessDriver::Worker> ProcessDriver::free_work
   return fresh != nullptr ? fresh : spawn();
 }
 
-HYPERTUNE_INLINE void ProcessDriver::ensure_spare() {
+void ProcessDriver::ensure_spare() {
   std::size_t free = 0;
   bool fresh = false;
   for (const auto& [id, worker] : workers_) {
@@ -70,7 +70,7 @@ HYPERTUNE_INLINE void ProcessDriver::ensure_spare() {
   }
 }
 
-HYPERTUNE_INLINE std::shared_ptr<ProcessDriver::Worker> ProcessDriver::spawn() {
+std::shared_ptr<ProcessDriver::Worker> ProcessDriver::spawn() {
   if (guardian_lost_) restart_guardian();
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -101,7 +101,7 @@ HYPERTUNE_INLINE std::shared_ptr<ProcessDriver::Worker> ProcessDriver::spawn() {
   return worker;
 }
 
-HYPERTUNE_INLINE void ProcessDriver::answer(const Command& command) {
+void ProcessDriver::answer(const Command& command) {
   const auto [trial, attempt, member] = std::visit(
       [](const auto& c) {
         if constexpr (requires { c.member; })
@@ -126,7 +126,7 @@ HYPERTUNE_INLINE void ProcessDriver::answer(const Command& command) {
   apply(worker, worker->link.perform(command, keep, hypertune::detail::steady_seconds()));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::read(Worker& reference) {
+void ProcessDriver::read(Worker& reference) {
   const auto worker = workers_.at(reference.id);
   std::array<char, 65536> buffer;
   for (;;) {
@@ -153,7 +153,7 @@ HYPERTUNE_INLINE void ProcessDriver::read(Worker& reference) {
   }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::hear_guardian() {
+void ProcessDriver::hear_guardian() {
   for (;;) {
     bool lost = false;
     const auto reply = guardian_->reply(lost);
@@ -177,7 +177,7 @@ HYPERTUNE_INLINE void ProcessDriver::hear_guardian() {
   }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::lose_guardian() {
+void ProcessDriver::lose_guardian() {
   ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, guardian_->control(), nullptr);
   guardian_lost_ = true;
   for (const auto& [id, worker] : std::map(workers_))  // the kernel kills them with the guardian
@@ -185,7 +185,7 @@ HYPERTUNE_INLINE void ProcessDriver::lose_guardian() {
            Cause{.source = FailureSource::infrastructure, .text = "the guardian of the worker processes was killed"});
 }
 
-HYPERTUNE_INLINE void ProcessDriver::restart_guardian() {
+void ProcessDriver::restart_guardian() {
   try {
     start_guardian();
     watch(guardian_->control(), control_key);
@@ -193,7 +193,7 @@ HYPERTUNE_INLINE void ProcessDriver::restart_guardian() {
   } catch (const Error& e) { spawn_error_ = e.what(); }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::retire(const std::shared_ptr<Worker>& worker, Cause cause) {
+void ProcessDriver::retire(const std::shared_ptr<Worker>& worker, Cause cause) {
   read(*worker);
   workers_.erase(worker->id);
   const bool was_parked = worker->link.state() == WorkerLink::State::parked;
@@ -213,13 +213,13 @@ HYPERTUNE_INLINE void ProcessDriver::retire(const std::shared_ptr<Worker>& worke
   worker->socket = Descriptor();
 }
 
-HYPERTUNE_INLINE bool ProcessDriver::has_limit(const Worker& worker) {
+bool ProcessDriver::has_limit(const Worker& worker) {
   const Launch* launch = worker.link.launch();
   return launch != nullptr && launch->allocation.lead.resources.memory > 0 && worker.pid > 0 &&
          worker.link.state() != WorkerLink::State::parked && worker.link.state() != WorkerLink::State::gone;
 }
 
-HYPERTUNE_INLINE void ProcessDriver::tick() {
+void ProcessDriver::tick() {
   const Seconds now = hypertune::detail::steady_seconds();
   if (now >= guardian_look_) {
     guardian_look_ = now + 1;
@@ -237,7 +237,7 @@ HYPERTUNE_INLINE void ProcessDriver::tick() {
   }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::look_at_memory(const std::shared_ptr<Worker>& worker) {
+void ProcessDriver::look_at_memory(const std::shared_ptr<Worker>& worker) {
   const std::uint64_t limit = worker->link.launch()->allocation.lead.resources.memory;
   const std::uint64_t total = process::tree_memory(worker->pid);
   const std::uint64_t used = total - std::min(total, worker->baseline);
@@ -248,7 +248,7 @@ HYPERTUNE_INLINE void ProcessDriver::look_at_memory(const std::shared_ptr<Worker
                                                             mib(limit), mib(used))}));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::apply(const std::shared_ptr<Worker>& worker, LinkActions actions) {
+void ProcessDriver::apply(const std::shared_ptr<Worker>& worker, LinkActions actions) {
   for (const auto& message : actions.send) wire::append(worker->out, message);
   if (!actions.send.empty()) flush(*worker);
   if (actions.kill && !guardian_lost_) guardian_->kill(worker->id);
@@ -262,25 +262,25 @@ HYPERTUNE_INLINE void ProcessDriver::apply(const std::shared_ptr<Worker>& worker
   }
 }
 
-HYPERTUNE_INLINE void ProcessDriver::follow(const Paused& e) {
+void ProcessDriver::follow(const Paused& e) {
   if (e.parked)
     ++parked_;
   else
     by_trial_.erase(RunKey(e.trial, e.member));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::emit(Event event) {
+void ProcessDriver::emit(Event event) {
   if (groups_.hear(event))
     groups_.work();
   else
     tell(std::move(event));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::tell(Event event) {
+void ProcessDriver::tell(Event event) {
   if (!closing_ && start_.sink) start_.sink(std::move(event));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::kill(TrialId trial, Attempt attempt, int member) {
+void ProcessDriver::kill(TrialId trial, Attempt attempt, int member) {
   const auto found = by_trial_.find(RunKey(trial, member));
   if (found == by_trial_.end()) return;
   const auto worker = found->second;
@@ -289,7 +289,7 @@ HYPERTUNE_INLINE void ProcessDriver::kill(TrialId trial, Attempt attempt, int me
                                    .text = "it did not take part in a collective within the limit"}));
 }
 
-HYPERTUNE_INLINE void ProcessDriver::flush(Worker& worker) {
+void ProcessDriver::flush(Worker& worker) {
   while (!worker.out.empty() && worker.socket) {
     const ssize_t n = ::send(worker.socket.get(), worker.out.data(), worker.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
@@ -309,7 +309,7 @@ HYPERTUNE_INLINE void ProcessDriver::flush(Worker& worker) {
   }
 }
 
-HYPERTUNE_INLINE std::filesystem::path ProcessDriver::log_of(const Launch& launch) const {
+std::filesystem::path ProcessDriver::log_of(const Launch& launch) const {
   return start_.directory / "trials" / std::to_string(launch.trial) / log_name(key_of(launch).second);
 }
 

@@ -58,8 +58,8 @@ inline double combined_value(std::vector<double> values, RepeatRule rule, const 
 
 }  // namespace detail
 
-HYPERTUNE_INLINE Report combined(const std::vector<Report>& runs, RepeatRule rule,
-                                 const std::map<std::string, Mode>& modes, const std::vector<std::string>& spread) {
+Report combined(const std::vector<Report>& runs, RepeatRule rule, const std::map<std::string, Mode>& modes,
+                const std::vector<std::string>& spread) {
   Report report;
   Metrics spreads;
   for (const auto& [name, last] : runs.back().metrics) {
@@ -79,11 +79,11 @@ HYPERTUNE_INLINE Report combined(const std::vector<Report>& runs, RepeatRule rul
   return report;
 }
 
-HYPERTUNE_INLINE std::uint64_t seed_of_repetition(std::uint64_t seed, int repetition) {
+std::uint64_t seed_of_repetition(std::uint64_t seed, int repetition) {
   return repetition == 0 ? seed : derived_rng(seed, {static_cast<std::uint64_t>(repetition)})();
 }
 
-HYPERTUNE_INLINE std::vector<Report> RepetitionFile::read() const {
+std::vector<Report> RepetitionFile::read() const {
   std::vector<Report> runs;
   std::ifstream in(file_, std::ios::binary);
   std::string line;
@@ -98,7 +98,7 @@ HYPERTUNE_INLINE std::vector<Report> RepetitionFile::read() const {
   return runs;
 }
 
-HYPERTUNE_INLINE void RepetitionFile::write(const std::vector<Report>& runs) const {
+void RepetitionFile::write(const std::vector<Report>& runs) const {
   std::string text = configuration_ + '\n';
   for (const auto& run : runs) {
     text += '{';

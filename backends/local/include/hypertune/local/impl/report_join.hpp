@@ -16,7 +16,7 @@ inline bool share_a_name(const Metrics& some, const Metrics& others) {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE void ReportJoin::add(FoundMetrics found, std::deque<JoinedReport>& ready) {
+void ReportJoin::add(FoundMetrics found, std::deque<JoinedReport>& ready) {
   choose_stream(found);
   if (found.step && found.step != step_) {  // what is there is of the step before it
     flush(ready);
@@ -48,7 +48,7 @@ HYPERTUNE_INLINE void ReportJoin::add(FoundMetrics found, std::deque<JoinedRepor
   if (kept_.size() + (complete ? passing_.size() : 0) >= count_) flush(ready);
 }
 
-HYPERTUNE_INLINE void ReportJoin::flush(std::deque<JoinedReport>& ready) {
+void ReportJoin::flush(std::deque<JoinedReport>& ready) {
   Metrics metrics = std::exchange(kept_, {});
   for (auto& metric : passing_) metrics.push_back(std::move(metric));
   passing_.clear();
@@ -59,7 +59,7 @@ HYPERTUNE_INLINE void ReportJoin::flush(std::deque<JoinedReport>& ready) {
   if (wanted) ready.push_back({std::move(metrics), step_});
 }
 
-HYPERTUNE_INLINE void ReportJoin::choose_stream(FoundMetrics& found) {
+void ReportJoin::choose_stream(FoundMetrics& found) {
   std::erase_if(found.metrics, [&](const auto& metric) {
     const auto [place, fresh] = on_error_stream_.emplace(metric.first, found.error_stream);
     if (fresh || place->second == found.error_stream) return false;

@@ -14,12 +14,12 @@
 
 namespace hypertune::inline v0::local {
 
-HYPERTUNE_INLINE const std::string* ReportLine::text(std::string_view name) const {
+const std::string* ReportLine::text(std::string_view name) const {
   const auto found = std::find_if(texts.begin(), texts.end(), [&](const auto& t) { return t.first == name; });
   return found == texts.end() ? nullptr : &found->second;
 }
 
-HYPERTUNE_INLINE std::string shortened(std::string_view line, std::size_t most) {
+std::string shortened(std::string_view line, std::size_t most) {
   const std::size_t end = hypertune::detail::utf8_cut(line, most);
   std::string out(line.substr(0, end));
   for (char& c : out)
@@ -234,7 +234,7 @@ class ReportParser {
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::optional<ReportLine> parse_report_line(std::string_view text, std::string* why) {
+std::optional<ReportLine> parse_report_line(std::string_view text, std::string* why) {
   detail::ReportParser parser(text);
   auto line = parser.parse();
   if (why != nullptr) *why = line ? "it has no number in it" : parser.why();

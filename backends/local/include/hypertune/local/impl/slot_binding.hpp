@@ -21,7 +21,7 @@ void MKL_Set_Num_Threads(int) __attribute__((weak));
 
 namespace hypertune::inline v0::local {
 
-HYPERTUNE_INLINE std::vector<int> usable_cores() {
+std::vector<int> usable_cores() {
   std::vector<int> cores;
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -34,7 +34,7 @@ HYPERTUNE_INLINE std::vector<int> usable_cores() {
 
 namespace detail {
 
-HYPERTUNE_INLINE std::vector<std::string> split_devices(std::string_view text, char separator) {
+std::vector<std::string> split_devices(std::string_view text, char separator) {
   std::vector<std::string> names;
   while (!text.empty()) {
     std::string_view name = hypertune::detail::take_until(text, separator);
@@ -48,7 +48,7 @@ HYPERTUNE_INLINE std::vector<std::string> split_devices(std::string_view text, c
 
 }  // namespace detail
 
-HYPERTUNE_INLINE std::vector<std::string> usable_gpus() {
+std::vector<std::string> usable_gpus() {
   if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES")) return detail::split_devices(visible, ',');
   if (::access("/dev/nvidiactl", F_OK) != 0) return {};
   std::vector<std::string> names;
@@ -65,7 +65,7 @@ HYPERTUNE_INLINE std::vector<std::string> usable_gpus() {
   return names;
 }
 
-HYPERTUNE_INLINE std::uint64_t usable_memory() {
+std::uint64_t usable_memory() {
   const auto pages = ::sysconf(_SC_PHYS_PAGES);
   const auto page = ::sysconf(_SC_PAGESIZE);
   std::uint64_t bytes =
@@ -76,10 +76,10 @@ HYPERTUNE_INLINE std::uint64_t usable_memory() {
   return bytes;
 }
 
-HYPERTUNE_INLINE SlotBinding::SlotBinding(std::vector<int> cores, std::vector<std::string> gpus, bool pin)
+SlotBinding::SlotBinding(std::vector<int> cores, std::vector<std::string> gpus, bool pin)
     : cores_(std::move(cores)), gpus_(std::move(gpus)), pin_(pin) {}
 
-HYPERTUNE_INLINE void SlotBinding::bind_cores(const std::vector<int>& cpus) const {
+void SlotBinding::bind_cores(const std::vector<int>& cpus) const {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (pin_)
@@ -91,7 +91,7 @@ HYPERTUNE_INLINE void SlotBinding::bind_cores(const std::vector<int>& cpus) cons
   ::sched_setaffinity(::getpid(), sizeof set, &set);
 }
 
-HYPERTUNE_INLINE void SlotBinding::operator()(const Slot& slot) const {
+void SlotBinding::operator()(const Slot& slot) const {
   bind_cores(slot.cpus);
   for (const auto& [name, value] : environment(slot)) ::setenv(name.c_str(), value.c_str(), 1);
   const int threads = threads_of(slot);
@@ -100,7 +100,7 @@ HYPERTUNE_INLINE void SlotBinding::operator()(const Slot& slot) const {
   if (MKL_Set_Num_Threads != nullptr) MKL_Set_Num_Threads(threads);
 }
 
-HYPERTUNE_INLINE std::vector<std::pair<std::string, std::string>> SlotBinding::environment(const Slot& slot) const {
+std::vector<std::pair<std::string, std::string>> SlotBinding::environment(const Slot& slot) const {
   std::vector<std::pair<std::string, std::string>> entries;
   const std::string count = std::to_string(threads_of(slot));
   for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"})
@@ -109,7 +109,7 @@ HYPERTUNE_INLINE std::vector<std::pair<std::string, std::string>> SlotBinding::e
   return entries;
 }
 
-HYPERTUNE_INLINE std::string SlotBinding::visible_devices(const Slot& slot) const {
+std::string SlotBinding::visible_devices(const Slot& slot) const {
   std::string names;
   for (const int gpu : slot.gpus) {
     if (gpu < 0 || static_cast<std::size_t>(gpu) >= gpus_.size()) continue;

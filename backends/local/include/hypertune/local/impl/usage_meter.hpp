@@ -35,13 +35,13 @@ inline double cpu_time_of(pid_t pid) {
   return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
-HYPERTUNE_INLINE void UsageMeter::begin() {
+void UsageMeter::begin() {
   *this = {};
   own_memory_ = peak_of("self");
   begun_ = hypertune::detail::steady_seconds();
 }
 
-HYPERTUNE_INLINE void UsageMeter::look(const std::vector<pid_t>& roots) {
+void UsageMeter::look(const std::vector<pid_t>& roots) {
   look_at_ = hypertune::detail::steady_seconds() + interval;
   double cpu_time = 0;
   std::uint64_t together = 0;
@@ -56,7 +56,7 @@ HYPERTUNE_INLINE void UsageMeter::look(const std::vector<pid_t>& roots) {
   cpu_time_ = std::max(cpu_time_, cpu_time);  // a process that ends meanwhile may be missed
 }
 
-HYPERTUNE_INLINE void UsageMeter::end(const rusage& usage) {
+void UsageMeter::end(const rusage& usage) {
   if (ended_) return;
   ended_ = hypertune::detail::steady_seconds();
   const auto seconds = [](const timeval& time) {
@@ -70,16 +70,16 @@ HYPERTUNE_INLINE void UsageMeter::end(const rusage& usage) {
   if (memory_ == 0 || peak > own_memory_ + page_tables) memory_ = std::max(memory_, peak);
 }
 
-HYPERTUNE_INLINE void UsageMeter::suspend() {
+void UsageMeter::suspend() {
   if (!suspended_) suspended_ = hypertune::detail::steady_seconds();
 }
 
-HYPERTUNE_INLINE void UsageMeter::resume() {
+void UsageMeter::resume() {
   if (suspended_) begun_ += hypertune::detail::steady_seconds() - *suspended_;
   suspended_.reset();
 }
 
-HYPERTUNE_INLINE double UsageMeter::value(Measured what) const {
+double UsageMeter::value(Measured what) const {
   switch (what) {
     case Measured::duration: return ended_.value_or(hypertune::detail::steady_seconds()) - begun_;
     case Measured::cpu_time: return cpu_time_;
