@@ -28,7 +28,7 @@ inline std::optional<std::string> unit_of_another(std::string_view noted, std::s
   const auto first = noted.substr(0, open);
   static constexpr std::array<std::string_view, 7> times{"ns", "us", "ms", "s", "min", "h", "d"};
   const auto is_time = [](std::string_view text) { return std::find(times.begin(), times.end(), text) != times.end(); };
-  return format(
+  return detail::format(
       "{} in trial {}, {} in trial {}: values in different units cannot be compared; print one unit always, or name "
       "it: metrics: {{{}: {{match: …, unit: {}}}}}",
       first, noted.substr(open + 8, noted.size() - open - 9), unit, trial, metric,
