@@ -384,7 +384,7 @@ inline std::string common_name(std::string word) {
 inline std::string unit_after(const NumberReader& reader, std::size_t at) {
   if (reader.at_char(at, ' ')) ++at;
   std::size_t end = 0;
-  const std::string word = reader.word(at, end);
+  std::string word = reader.word(at, end);
   if (word.empty() || reader.digit(end)) return "";
   if (NumberReader::time_unit(word) > 0) return word;
   const std::size_t letters = word.size() > 1 && word[1] == 'i' ? 2 : 1;
