@@ -1,11 +1,10 @@
 // Parsing CLUSTER.yaml: machines that are pods.
 #include <hypertune/cluster/detail/pod_config.hpp>
 #include <hypertune/config/pod_check.hpp>
+#include <hypertune/config/pod_room.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -68,31 +67,9 @@ std::optional<Node> asked_for(const Node& container, std::string_view what) {
 
 double quantity_of(const Node& node) {
   const auto text = node.as<std::string>();
-  const auto refuse = [&]() { node.fail("{} must be a quantity like 500m, 2 or 4Gi, not '{}'", node.title(), text); };
-  std::size_t end = 0;
-  double number = 0;
-  try {
-    number = std::stod(text, &end);
-  } catch (const std::exception&) { refuse(); }
-  static constexpr std::array<std::pair<std::string_view, double>, 15> units{{{"", 1},
-                                                                              {"n", 1e-9},
-                                                                              {"u", 1e-6},
-                                                                              {"m", 1e-3},
-                                                                              {"k", 1e3},
-                                                                              {"M", 1e6},
-                                                                              {"G", 1e9},
-                                                                              {"T", 1e12},
-                                                                              {"P", 1e15},
-                                                                              {"Ki", 0x1p10},
-                                                                              {"Mi", 0x1p20},
-                                                                              {"Gi", 0x1p30},
-                                                                              {"Ti", 0x1p40},
-                                                                              {"Pi", 0x1p50},
-                                                                              {"E", 1e18}}};
-  const auto unit =
-      std::find_if(units.begin(), units.end(), [&](const auto& each) { return each.first == text.substr(end); });
-  if (unit == units.end() || !(number >= 0) || !std::isfinite(number)) refuse();
-  return number * unit->second;
+  const auto quantity = hypertune::detail::quantity_of(text);
+  if (!quantity) node.fail("{} must be a quantity like 500m, 2 or 4Gi, not '{}'", node.title(), text);
+  return *quantity;
 }
 
 void read_pods_provider(const Node& node, const std::filesystem::path& folder, ProviderConfig& provider) {

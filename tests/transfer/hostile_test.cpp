@@ -260,14 +260,12 @@ TEST_CASE("peers that drip or say nothing hold nobody up") {
 
 TEST_CASE("stopping waits for nobody for long") {
   Hosted nodes([](CheckpointServerOptions& o) { o.stop_grace = 100ms; });
-  auto idle = std::async(std::launch::async, [&] { return nodes.ask("GET / HTTP/1.1\r\nX-Slow: ", 30s); });
+  auto idle = std::async(std::launch::async, [&] { return nodes.ask("GET / HTTP/1.1\r\nX-Slow: ", 200s); });
   const std::string half = "GET /v1/trials/0/checkpoints HTTP/1.1\r\n\r\n";
   CHECK_THAT(nodes.ask(half, 300ms), ContainsSubstring("200 OK"));
-  const auto begin = std::chrono::steady_clock::now();
   nodes.server->stop();
   nodes.server->stop();
-  CHECK(std::chrono::steady_clock::now() - begin < 25s);  // the idle connection would last for 30 s
-  static_cast<void>(idle.get());
+  CHECK_THAT(idle.get(), ContainsSubstring("<closed>"));  // not the client's patience
   CHECK_FALSE(std::filesystem::exists(nodes.socket("server")));
   FetchOptions options;
   options.retries = 1;

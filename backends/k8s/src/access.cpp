@@ -1,11 +1,11 @@
 // Part of hypertune::k8s.
 #include "kubeconfig.hpp"
+#include "process_variable.hpp"
 #include "url.hpp"
 
 #include <hypertune/detail/text.hpp>
 #include <hypertune/k8s/access.hpp>
 
-#include <cstdlib>
 #include <string_view>
 
 namespace hypertune::inline v0::k8s {
@@ -13,11 +13,6 @@ namespace hypertune::inline v0::k8s {
 namespace {
 
 using Variable = std::function<std::optional<std::string>(const std::string&)>;
-
-std::optional<std::string> variable_of_process(const std::string& name) {
-  const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe)
-  return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
-}
 
 std::string trimmed(std::string text) {
   constexpr std::string_view blank = " \t\r\n";

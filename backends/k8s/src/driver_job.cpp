@@ -6,6 +6,7 @@
 #include "permissions.hpp"
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
+#include "process_variable.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
@@ -18,7 +19,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -210,17 +210,17 @@ bool DriverJob::remove(bool volume, const std::stop_token& stop) {
 namespace {
 
 void patch_own_job(const boost::json::object& patch, const char* otherwise) noexcept {
-  const char* name = std::getenv(std::string(job_variable).c_str());
-  if (name == nullptr || *name == '\0') return;
+  const auto name = variable_of_process(job_variable);
+  if (!name) return;
   try {
     Client client(load_access());
     client.call({.method = Method::patch,
-                 .path = api_path({"apis", "batch", "v1", "namespaces", client.name_space(), "jobs", name}),
+                 .path = api_path({"apis", "batch", "v1", "namespaces", client.name_space(), "jobs", *name}),
                  .body = boost::json::serialize(patch),
                  .type = Body::merge_patch,
                  .deadline = 30});
   } catch (const std::exception& error) {
-    hypertune::detail::say(fmt::format("hypertune: the job '{}' {}: {}", name, otherwise, error.what()));
+    hypertune::detail::say(fmt::format("hypertune: the job '{}' {}: {}", *name, otherwise, error.what()));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "pod_manifest.hpp"
 #include "pod_termination_watch.hpp"
 #include "pod_token.hpp"
+#include "process_variable.hpp"
 #include "reverse_pod_dialer.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
@@ -28,7 +29,6 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
 #include <stop_token>
 #include <utility>
@@ -41,7 +41,7 @@ using remote::HostState;
 
 // A label that distinguishes this experiment from all others in the namespace, and stays the same when it is resumed.
 std::string experiment_label_of(const Workload& workload) {
-  if (const char* given = std::getenv("HYPERTUNE_EXPERIMENT_LABEL"); given != nullptr && *given != '\0') return given;
+  if (auto given = variable_of_process("HYPERTUNE_EXPERIMENT_LABEL")) return *std::move(given);
   utsname system{};
   ::uname(&system);
   const std::string machine = hypertune::detail::read_file("/etc/machine-id").value_or("");
@@ -60,7 +60,7 @@ class PodManager {
         client_(load_access(access_of(setup.options))),
         program_(setup, client_) {
     // In a pod: without these rights it would look as if this driver were outside of the cluster.
-    if (is_set("KUBERNETES_SERVICE_HOST"))
+    if (variable_of_process("KUBERNETES_SERVICE_HOST"))
       require_permissions(client_, permissions_for({Use::workers}), stop_.get_token());
     own_ = find_own_pod(client_, stop_.get_token());
     const bool direct = own_ && !setup.options.program.empty() && setup.options.connection != Connection::exec;
@@ -150,11 +150,6 @@ class PodManager {
   }
 
  private:
-  static bool is_set(const char* variable) {
-    const char* value = std::getenv(variable);
-    return value != nullptr && *value != '\0';
-  }
-
   std::vector<Use> uses(bool direct) const {
     std::vector<Use> all{Use::workers, direct ? Use::direct : Use::exec};
     if (!setup_.options.file_mounts.empty()) all.push_back(Use::files);
@@ -162,7 +157,7 @@ class PodManager {
     if (setup_.options.most_memory > 0) all.push_back(Use::resize);
     if (!own_) all.push_back(Use::owner_job);
     if (own_ && own_->owner.kind == "Job") all.push_back(Use::job);
-    if (is_set(std::string(job_variable).c_str())) all.push_back(Use::submitted_job);
+    if (variable_of_process(job_variable)) all.push_back(Use::submitted_job);
     return all;
   }
 

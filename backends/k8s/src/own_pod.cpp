@@ -2,6 +2,7 @@
 #include "own_pod.hpp"
 
 #include "json_at.hpp"
+#include "process_variable.hpp"
 
 #include <hypertune/detail/sleep_for.hpp>
 
@@ -20,7 +21,7 @@ namespace json = boost::json;
 
 // A pod's host name is its own name, unless it uses the node's network or another host name was set.
 std::string own_name() {
-  if (const char* given = std::getenv("HYPERTUNE_POD_NAME"); given != nullptr && *given != '\0') return given;
+  if (auto given = variable_of_process("HYPERTUNE_POD_NAME")) return *std::move(given);
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }

@@ -33,8 +33,8 @@ std::vector<std::string> srun_arguments(const SlurmOptions& options, const Worke
 /// seconds after its start if there was none by then, and shortly after the step's end.
 std::string job_script(Seconds orphan);
 
-/// Changes to the environment for sbatch and srun; nullopt removes a variable. A separate job gets no variables of the allocation
-/// in which its driver may run.
+/// Changes to the environment for sbatch and srun; nullopt removes a variable. A separate job gets no variables of the
+/// allocation in which its driver may run.
 std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOptions& options, bool own_job);
 
 /// The resources of a worker with these options, as far as the options give them.

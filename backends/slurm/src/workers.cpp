@@ -5,6 +5,7 @@
 #include <hypertune/process/program_file.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/slurm/detail/messages.hpp>
+#include <hypertune/trial/attributes.hpp>
 
 #include <fmt/format.h>
 
@@ -22,8 +23,7 @@ void require_slurm() {
     if (process::program_file(program).empty())
       fail(Errc::usage,
            "executor slurm needs the program {}, which is not in PATH: start this on a login node of a Slurm cluster, "
-           "or "
-           "within a job",
+           "or within a job",
            program);
   require_configuration();
 }
@@ -49,7 +49,7 @@ std::string job_comment(const std::string& worker, const Workload& workload) {
   const auto folder = std::filesystem::absolute(workload.directory, error).lexically_normal();
   std::string text = fmt::format("hypertune: {} of the experiment '{}', driven on {} in {}", worker, workload.name,
                                  hypertune::detail::host_name(), folder.string());
-  std::erase_if(text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
+  std::erase_if(text, hypertune::detail::is_control);
   return text;
 }
 

@@ -13,8 +13,10 @@
 
 namespace hypertune::inline v0::detail {
 
+inline constexpr std::string_view unit_of = "unit of ";
+
 /// The attribute of the experiment that says in which unit a metric's values were read.
-inline std::string unit_attribute(std::string_view metric) { return "unit of " + std::string(metric); }
+inline std::string unit_attribute(std::string_view metric) { return std::string(unit_of) += metric; }
 
 /// Its text: "ms (trial 0)".
 inline std::string unit_of_first(std::string_view unit, TrialId trial) { return format("{} (trial {})", unit, trial); }
@@ -39,7 +41,7 @@ inline std::optional<std::string> unit_of_another(std::string_view noted, std::s
 
 /// Whether an attribute of the experiment says that trials differ in a metric's unit.
 inline bool says_units_differ(std::string_view name, std::string_view text) {
-  return name.starts_with("unit of ") && text.find(" in trial ") != std::string_view::npos;
+  return name.starts_with(unit_of) && text.find(" in trial ") != std::string_view::npos;
 }
 
 }  // namespace hypertune::inline v0::detail

@@ -164,10 +164,7 @@ TEST_CASE("a worker that is preempted by a pod of a higher priority: its trial s
   const auto kubernetes = test_kubernetes("preempted");
   if (!kubernetes) return;
   const TemporaryDirectory folder;
-  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
-  const auto& node = nodes->at("items").at(0);
-  const std::string name(node.at("metadata").at("name").as_string());
-  const double cpus = std::stod(std::string(node.at("status").at("allocatable").at("cpu").as_string()));
+  const auto [name, cpus] = first_node(*kubernetes);
   auto setup = workers_of(*kubernetes, 1);
   setup.options.cpus = cpus * 0.7;
   setup.options.node_selector = {{"kubernetes.io/hostname", name}};

@@ -63,9 +63,7 @@ TEST_CASE("where there is no other node, the one that was avoided is used again,
   const auto kubernetes = test_kubernetes("fleet-avoids");
   if (!kubernetes) return;
   auto options = pods_of(*kubernetes);
-  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
-  options.node_selector = {
-      {"kubernetes.io/hostname", std::string(nodes->at("items").at(0).at("metadata").at("name").as_string())}};
+  options.node_selector = {{"kubernetes.io/hostname", first_node(*kubernetes).name}};
   PodFleet fleet(kubernetes->client(), options, plan("fleet-d"), quiet());
   const auto first = fleet.acquire("worker-1", {});
   fleet.discard(first.name, true);
@@ -184,8 +182,7 @@ TEST_CASE("GPUs of a DeviceClass are claimed, as many as a worker gets, and no c
   const auto kubernetes = test_kubernetes("claims");
   if (!kubernetes) return;
   constexpr const char *driver = "gpu.hypertune.test", *slice = "hypertune-test-gpus";
-  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
-  const std::string node(nodes->at("items").at(0).at("metadata").at("name").as_string());
+  const std::string node = first_node(*kubernetes).name;
   const auto object = [](const std::string& text) { return boost::json::parse(text).as_object(); };
   struct Devices {  // belong to no namespace
     const TestKubernetes& kubernetes;

@@ -85,10 +85,8 @@ TEST_CASE("two experiments of groups that each hold a part of a full cluster giv
   const auto kubernetes = test_kubernetes("groups");
   if (!kubernetes) return;
   const TemporaryDirectory folder;
-  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
-  const auto& node = nodes->at("items").at(0);
-  const std::string name(node.at("metadata").at("name").as_string());
-  const double cpus = share * std::stod(std::string(node.at("status").at("allocatable").at("cpu").as_string()));
+  const auto [name, room] = first_node(*kubernetes);
+  const double cpus = share * room;
   const FirstServed first(*kubernetes);
   // One that may not have its pods placed all or none.
   const Account account(*kubernetes);
@@ -144,10 +142,8 @@ TEST_CASE("a trial's pods are placed all or none where Kubernetes does that") {
   const auto kubernetes = test_kubernetes("gang");
   if (!kubernetes) return;
   const TemporaryDirectory folder;
-  const auto nodes = kubernetes->get({"api", "v1", "nodes"});
-  const auto& node = nodes->at("items").at(0);
-  const std::string name(node.at("metadata").at("name").as_string());
-  const double cpus = share * std::stod(std::string(node.at("status").at("allocatable").at("cpu").as_string()));
+  const auto [name, room] = first_node(*kubernetes);
+  const double cpus = share * room;
   const auto groups = [&] {
     return kubernetes
         ->get({"apis", "scheduling.k8s.io", "v1beta1", "namespaces", kubernetes->name_space(), "podgroups"})

@@ -174,6 +174,17 @@ inline std::unique_ptr<TestKubernetes> test_kubernetes(const std::string& name) 
   return std::make_unique<TestKubernetes>(name);
 }
 
+struct FirstNode {
+  std::string name;
+  double cpus;  ///< that pods may ask for
+};
+inline FirstNode first_node(const TestKubernetes& kubernetes) {
+  const auto nodes = kubernetes.get({"api", "v1", "nodes"});
+  const auto& node = nodes->at("items").at(0);
+  return {.name = std::string(node.at("metadata").at("name").as_string()),
+          .cpus = std::stod(std::string(node.at("status").at("allocatable").at("cpu").as_string()))};
+}
+
 /// Options of workers that run the tests' programs.
 inline KubernetesOptions pods_of(const TestKubernetes& kubernetes) {
   KubernetesOptions options;
