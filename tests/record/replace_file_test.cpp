@@ -71,8 +71,12 @@ TEST_CASE("a small file is read whole") {
   const TemporaryDirectory folder;
   const auto path = folder.path() / "text";
   CHECK_FALSE(ht::detail::read_file(path));
+  CHECK_FALSE(ht::detail::read_file(folder.path()));  // it can be opened, but not read
   ht::detail::replace_file(path, "two\nlines");
   CHECK(ht::detail::read_file(path) == "two\nlines");
+  const std::string long_text(std::size_t{40} << 10U, 'x');
+  ht::detail::replace_file(folder.path() / "long", long_text);
+  CHECK(ht::detail::read_file(folder.path() / "long") == long_text);
   std::string text(5, '\0');
   const auto file = ht::detail::open_at(AT_FDCWD, path.c_str(), O_RDONLY);
   CHECK(ht::detail::read_into(file.get(), text) == 0);

@@ -46,13 +46,17 @@ bool is_ended_container(const std::string& said) {
                   "failed to create exec"});
 }
 
-// The API server accepts an exec before the node tries to start the command; the node's error message arrives shortly
-// after. It is only peeked at here. Empty: the agent has begun to talk, or there is no message yet.
-std::string said_at_start(const remote::AgentStream& stream) {
+// The API server accepts an exec before the node tries to start the command; the node's error message arrives after
+// that, on a busy node seconds later. It is only peeked at here. Empty: the agent has begun to talk, or there is no
+// message yet.
+std::string said_at_start(const remote::AgentStream& stream, const std::stop_token& stop) {
   std::array<pollfd, 2> ends{{{.fd = stream.from.get(), .events = POLLIN, .revents = 0},
                               {.fd = stream.err.get(), .events = POLLIN, .revents = 0}}};
-  constexpr int a_moment = 1000;
-  if (::poll(ends.data(), ends.size(), a_moment) <= 0 || (ends[1].revents & POLLIN) == 0) return {};
+  const std::stop_callback on_stop(stop, [&] { ::shutdown(stream.from.get(), SHUT_RD); });  // ends the poll
+  constexpr int until_a_silent_one_is_returned = 5000;
+  const int ready = ::poll(ends.data(), ends.size(), until_a_silent_one_is_returned);
+  if (stop.stop_requested()) throw DialError(FailureClass::transient, "it is not needed any more");
+  if (ready <= 0 || (ends[1].revents & POLLIN) == 0) return {};
   std::array<char, 4096> bytes;
   const auto size = ::recv(stream.err.get(), bytes.data(), bytes.size(), MSG_PEEK | MSG_DONTWAIT);
   return {bytes.data(), size > 0 ? static_cast<std::size_t>(size) : 0};
@@ -83,7 +87,7 @@ remote::AgentStream PodDialer::dial(const std::stop_token& stop) const {
     constexpr Seconds deadline = 15;
     auto stream = state.fleet->client().open_stream(
         {.pod = pod.name, .command = command, .container = state.fleet->container()}, stop, deadline);
-    const auto said = said_at_start(stream);
+    const auto said = said_at_start(stream, stop);
     const bool killed = has_any(said, {"exit code 137"});  // with its container, if that ended as the agent started
     if (killed || said.starts_with(detail::not_run)) {
       // The node knows that the container has ended, and updates the pod's status a second or two later.
