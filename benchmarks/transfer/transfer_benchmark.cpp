@@ -1,5 +1,6 @@
 // What a checkpoint's way from node to node costs, beside raw TCP and scp on the same machine in the same minutes.
 // Usage: benchmark_transfer [FOLDER] [--mib N] [--rounds N]    FOLDER holds some GB; see benchmarks/README.md
+//        benchmark_transfer [FOLDER] --states PAIRS            PAIRS as states.py makes them
 #include "../processor_seconds.hpp"
 
 #include <hypertune/checkpoint/transfer/transfer.hpp>
@@ -234,6 +235,40 @@ struct Bench {
                     100.0 * static_cast<double>(report.bytes_overhead) / static_cast<double>(size)));
   }
 
+  CheckpointInfo save_copy(LocalCheckpointStore& store, int steps, const fs::path& from) const {
+    auto writer = store.begin(1, steps);
+    for (const auto& file : fs::recursive_directory_iterator(from))
+      if (file.is_regular_file())
+        fs::copy_file(file.path(), writer.file(fs::relative(file.path(), from).string()),
+                      fs::copy_options::overwrite_existing);
+    return store.seal(std::move(writer));
+  }
+
+  /// What a receiver that has `old` fetches of `new`.
+  void states(const fs::path& pairs) {
+    std::vector<fs::path> all(fs::directory_iterator(pairs), fs::directory_iterator{});
+    std::sort(all.begin(), all.end());
+    fmt::print("| {:<58} | {:>6} | {:>7} | {:>6} | {:>6} |\n|{:-<60}|-------:|--------:|-------:|-------:|\n", "states",
+               "MB", "moved %", "index %", "s", "");
+    for (const auto& pair : all) {
+      fs::remove_all(folder / "source");
+      auto store = source();
+      auto to = target();
+      CheckpointServer server({.stores = {store}});
+      const auto one = save_copy(store, 1, pair / "old");
+      const auto two = save_copy(store, 2, pair / "new");
+      static_cast<void>(fetch_checkpoint(server.endpoint(), one, to));
+      FetchReport report;
+      const Cost cost = timed([&] { report = fetch_checkpoint(server.endpoint(), two, to); });
+      const auto share = [&](std::uint64_t bytes) {
+        return 100.0 * static_cast<double>(bytes) / static_cast<double>(two.bytes);
+      };
+      fmt::print("| {:<58} | {:>6.1f} | {:>7.1f} | {:>6.2f} | {:>6.3f} |\n", pair.filename().string(),
+                 static_cast<double>(two.bytes) / 1e6, share(report.bytes_moved), share(report.bytes_overhead),
+                 cost.seconds);
+    }
+  }
+
   void small_files() {
     auto store = source();
     auto to = target();
@@ -285,20 +320,28 @@ int main(int argc, char** argv) {
   Bench bench{.folder = fs::temp_directory_path() / "hypertune-benchmark-transfer",
               .size = std::uint64_t{1} << 30U,
               .rounds = 3};
+  fs::path pairs;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     if (option == "--mib" && i + 1 < argc)
       bench.size = std::strtoull(argv[++i], nullptr, 10) << 20U;
     else if (option == "--rounds" && i + 1 < argc)
       bench.rounds = std::max(1, std::atoi(argv[++i]));
+    else if (option == "--states" && i + 1 < argc)
+      pairs = argv[++i];
     else if (!option.starts_with("-"))
       bench.folder = fs::path(option) / "hypertune-benchmark-transfer";
     else
-      return std::fprintf(stderr, "usage: benchmark_transfer [FOLDER] [--mib N] [--rounds N]\n"), 2;
+      return std::fprintf(stderr, "usage: benchmark_transfer [FOLDER] [--mib N] [--rounds N] [--states PAIRS]\n"), 2;
   }
   try {
     fs::remove_all(bench.folder);
     fs::create_directories(bench.folder);
+    if (!pairs.empty()) {
+      bench.states(pairs);
+      fs::remove_all(bench.folder);
+      return 0;
+    }
     fmt::print("| {:<58} | {:>8} | {:>6} | {:>7} | {:>6} | |\n|{:-<60}|---------:|-------:|--------:|-------:|---|\n",
                "figure", "s", "CPU s", "MB/s", "of raw", "");
     bench.concurrent();  // the process that is forked has no threads yet
