@@ -5,7 +5,7 @@
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/machine_link.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 
 #include <fmt/format.h>
 
@@ -68,42 +68,35 @@ int cluster_status(const std::string& file, const std::string& format, const std
   const auto view = hc::view_cluster(config, hc::provider_of(config));
   const double now = hc::wall_now();
   if (format == "json") {
-    std::string out = "{\"cluster\":";
-    hypertune::detail::append_json(out, config.name);
-    out += fmt::format(",\"driver\":{},\"machines\":[", view.driver.empty() ? "null" : '"' + view.driver + '"');
-    bool first = true;
+    hypertune::detail::JsonWriter out;
+    const auto decimals = [&](const char* name, double number) { out.key(name).raw(fmt::format("{:.6f}", number)); };
+    out.begin_object().member("cluster", config.name).key("driver");
+    view.driver.empty() ? out.value(nullptr) : out.value(view.driver);
+    out.key("machines").begin_array();
     for (const auto& status : view.machines) {
-      if (!std::exchange(first, false)) out += ',';
-      out += "{\"id\":";
-      hypertune::detail::append_json(out, status.machine.id);
-      out += ",\"address\":";
-      hypertune::detail::append_json(out, status.machine.address);
-      out += ",\"type\":";
-      hypertune::detail::append_json(out, status.machine.node_type);
-      if (!status.machine.waiting_reason.empty()) {
-        out += ",\"waits\":";
-        hypertune::detail::append_json(out, status.machine.waiting_reason);
-      }
-      out += fmt::format(",\"role\":\"{}\",\"spot\":{},\"state\":\"{}\",\"ready\":{},\"seconds\":{:.0f}}}",
-                         status.machine.head ? "head" : "worker", status.machine.spot, to_string(status.machine.state),
-                         status.ready, status.launched_at > 0 ? now - status.launched_at : 0.0);
+      const auto& machine = status.machine;
+      out.begin_object().member("id", machine.id).member("address", machine.address).member("type", machine.node_type);
+      if (!machine.waiting_reason.empty()) out.member("waits", machine.waiting_reason);
+      out.member("role", machine.head ? "head" : "worker").member("spot", machine.spot);
+      out.member("state", to_string(machine.state)).member("ready", status.ready);
+      out.key("seconds").raw(fmt::format("{:.0f}", status.launched_at > 0 ? now - status.launched_at : 0.0));
+      out.end_object();
     }
-    out += fmt::format("],\"cost\":{{\"hours\":{:.6f},\"total\":{:.6f},\"saved\":{:.6f},\"complete\":{},\"currency\":",
-                       view.cost.hours(), view.cost.cost(), view.cost.saved(), view.cost.complete());
-    hypertune::detail::append_json(out, view.cost.currency);
-    out += ",\"lines\":[";
-    first = true;
+    out.end_array().key("cost").begin_object();
+    decimals("hours", view.cost.hours());
+    decimals("total", view.cost.cost());
+    decimals("saved", view.cost.saved());
+    out.member("complete", view.cost.complete()).member("currency", view.cost.currency).key("lines").begin_array();
     for (const auto& line : view.cost.lines) {
-      if (!std::exchange(first, false)) out += ',';
-      out += "{\"type\":";
-      hypertune::detail::append_json(out, line.node_type);
-      out += fmt::format(
-          ",\"spot\":{},\"machines\":{},\"running\":{},\"hours\":{:.6f},\"price\":{},\"cost\":{:.6f},\"saved\":{:.6f}}"
-          "}",
-          line.spot, line.machines, line.running, line.hours, line.price, line.cost(), line.saved());
+      out.begin_object().member("type", line.node_type).member("spot", line.spot).member("machines", line.machines);
+      out.member("running", line.running);
+      decimals("hours", line.hours);
+      out.member("price", line.price);
+      decimals("cost", line.cost());
+      decimals("saved", line.saved());
+      out.end_object();
     }
-    out += "]}}";
-    fmt::print("{}\n", out);
+    fmt::print("{}\n", out.end_array().end_object().end_object().take());
     return view.error.empty() ? exit_done : exit_failed;
   }
   fmt::print("cluster '{}' ({}): {} machine{}{}\n", config.name, config.provider.type, view.machines.size(),

@@ -4,6 +4,7 @@
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/ssh/executor.hpp>
 
@@ -132,15 +133,15 @@ std::shared_ptr<const Program> program_from_description(const std::string& descr
   };
   const auto& object = value.as_object();
   Node root = load_yaml_text(text_of(object.if_contains("text")), text_of(object.if_contains("file")));
-  if (const auto* set = object.if_contains("set"); set != nullptr && set->is_array())
-    for (const auto& each : set->as_array()) root = with_override(root, text_of(&each));
+  if (const auto* set = detail::array_in(object, "set"))
+    for (const auto& each : *set) root = with_override(root, text_of(&each));
   // How trials get here, and which ones, is the driver's business: files that it reads for that are not on this host.
   for (const char* own : {"executor=local", "start_with=[]", "known=[]"}) root = with_override(root, own);
   Sweep sweep = sweep_from_yaml(root, false);
   sweep.executor.workers = "processes";
-  if (const auto* templates = object.if_contains("templates"); templates != nullptr && templates->is_object())
+  if (const auto* templates = detail::object_in(object, "templates"))
     for (auto& each : sweep.trial->files)
-      if (const auto* text = templates->as_object().if_contains(each.path)) each.text = text_of(text);
+      if (const auto* text = templates->if_contains(each.path)) each.text = text_of(text);
   try {
     return program_of(sweep);
   } catch (const Error& problem) {

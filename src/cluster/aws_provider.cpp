@@ -289,11 +289,11 @@ std::optional<Resources> AwsProvider::resources_of(const NodeType& type) {
   const auto& found = types->front().get_object();
   Resources resources;
   if (const auto* cpus = detail::object_in(found, "VCpuInfo"))
-    resources.cpus = detail::number_of(*cpus, "DefaultVCpus", 1);
+    resources.cpus = detail::number_in(*cpus, "DefaultVCpus", 1);
   if (const auto* memory = detail::object_in(found, "MemoryInfo"))
-    resources.memory = detail::bytes_of(detail::number_of(*memory, "SizeInMiB"), 20);
+    resources.memory = detail::bytes_of(detail::number_in(*memory, "SizeInMiB"), 20);
   if (const auto* gpus = detail::object_in(found, "GpuInfo"))
-    detail::each_object(*gpus, "Gpus", [&](const auto& gpu) { resources.gpus += detail::number_of(gpu, "Count"); });
+    detail::each_object(*gpus, "Gpus", [&](const auto& gpu) { resources.gpus += detail::number_in(gpu, "Count"); });
   return resources;
 }
 

@@ -2,7 +2,7 @@
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 
 #include <fmt/format.h>
 
@@ -41,7 +41,7 @@ static std::optional<Machine> machine_of(const json::value& value, const std::st
   machine.address = text_of(object, "address");
   if (!machine.address.empty() && (!is_plain_name(machine.address) || machine.address.find('@') != std::string::npos))
     bad("whose address is no host name");
-  const double port = number_of(object, "port");
+  const double port = number_in(object, "port");
   if (!(port >= 0 && port <= 65535 && port == std::floor(port))) bad("whose port is none");
   machine.port = static_cast<int>(port);
   if (const auto* keys = array_in(object, "host_keys"))
@@ -64,12 +64,12 @@ CommandProvider::CommandProvider(const ClusterConfig& config, const std::filesys
       folder_(config.file.parent_path()) {}
 
 std::string CommandProvider::call(const std::string& verb, const std::string& fields) const {
-  std::string input = fmt::format(R"({{"version":1,"verb":"{}","cluster":)", verb);
-  hypertune::detail::append_json(input, cluster_);
-  input += ",\"settings\":" + settings_ + fields + "}\n";
+  hypertune::detail::JsonWriter request;
+  request.begin_object().member("version", 1).member("verb", verb).member("cluster", cluster_);
+  const auto input = request.key("settings").raw(settings_ + fields).end_object().white("\n").take();
   ProgramCall call;
   call.arguments = command_;
-  call.input = std::move(input);
+  call.input = input;
   call.timeout = timeout_;
   call.lock = lock_;
   call.environment["HYPERTUNE_CLUSTER"] = cluster_;

@@ -3,8 +3,8 @@
 #include <hypertune/cluster/detail/keys.hpp>
 #include <hypertune/cluster/detail/pod_config.hpp>
 #include <hypertune/config/shape_check.hpp>
+#include <hypertune/config/yaml_json.hpp>
 #include <hypertune/detail/text.hpp>
-#include <hypertune/record/json_text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,40 +18,6 @@ namespace hypertune::inline v0::cluster {
 namespace detail {
 
 using Words = std::vector<std::string_view>;
-
-static void append_json_of(std::string& out, const Node& node) {
-  if (node.is_null()) {
-    out += "null";
-  } else if (node.is_list()) {
-    out += '[';
-    bool first = true;
-    for (const auto& item : node.items()) {
-      if (!std::exchange(first, false)) out += ',';
-      append_json_of(out, item);
-    }
-    out += ']';
-  } else if (node.is_map()) {
-    out += '{';
-    bool first = true;
-    for (const auto& [key, value] : node.entries()) {
-      if (!std::exchange(first, false)) out += ',';
-      hypertune::detail::append_json(out, key);
-      out += ':';
-      append_json_of(out, value);
-    }
-    out += '}';
-  } else {
-    const Value value = node.scalar();
-    if (const auto* truth = std::get_if<bool>(&value))
-      out += *truth ? "true" : "false";
-    else if (const auto* whole = std::get_if<std::int64_t>(&value))
-      out += fmt::format("{}", *whole);
-    else if (const auto* real = std::get_if<double>(&value); real != nullptr && std::isfinite(*real))
-      out += fmt::format("{}", *real);
-    else
-      hypertune::detail::append_json(out, node.as<std::string>());
-  }
-}
 
 /// Whether a key that hypertune ignores has a value: Ray's examples contain many empty keys.
 static bool says_something(const Node& node) {
@@ -326,19 +292,13 @@ class ClusterReader {
     const auto base = given(defaults);
     const bool have_own = own && own->is_map();
     if (!base || !base->is_map()) return have_own ? json_of(*own) : "{}";
-    std::string out = "{";
-    const auto add = [&](const Node& map, const Node* hidden_by) {
-      for (const auto& [key, value] : map.entries()) {
-        if (hidden_by != nullptr && hidden_by->has(key)) continue;
-        if (out.size() > 1) out += ',';
-        hypertune::detail::append_json(out, key);
-        out += ':';
-        append_json_of(out, value);
-      }
-    };
-    add(*base, have_own ? &*own : nullptr);
-    if (have_own) add(*own, nullptr);
-    return out + "}";
+    hypertune::detail::JsonWriter out;
+    out.begin_object();
+    for (const auto& [key, value] : base->entries())
+      if (!have_own || !own->has(key)) hypertune::detail::put_yaml(out.key(key), value);
+    if (have_own)
+      for (const auto& [key, value] : own->entries()) hypertune::detail::put_yaml(out.key(key), value);
+    return out.end_object().take();
   }
 
   void read_types(const Node& node) {
@@ -465,9 +425,8 @@ class ClusterReader {
 }  // namespace detail
 
 std::string json_of(const Node& node) {
-  std::string out;
-  detail::append_json_of(out, node);
-  return out;
+  hypertune::detail::JsonWriter out;
+  return hypertune::detail::put_yaml(out, node).take();
 }
 
 ClusterConfig cluster_from_yaml(const Node& root, const std::filesystem::path& folder,

@@ -26,7 +26,7 @@ static json::object cost_object(const CostReport& report) {
 }
 
 static double amount_of(const json::object& object, std::string_view key) {
-  const double number = number_of(object, key);
+  const double number = number_in(object, key);
   return std::isfinite(number) && number >= 0 ? number : 0;
 }
 
@@ -36,7 +36,7 @@ static CostReport cost_of(const json::value* value) {
   const auto& object = value->get_object();
   if (const auto currency = text_of(object, "currency"); !currency.empty()) report.currency = currency;
   each_object(object, "lines", [&](const json::object& line) {
-    const bool spot = flag_of(line, "spot");
+    const bool spot = flag_in(line, "spot");
     report.add(text_of(line, "type"), spot, amount_of(line, "hours"), amount_of(line, "price"),
                amount_of(line, "on_demand"), false);
     for (auto& kept : report.lines)  // add() counts one machine
@@ -85,7 +85,7 @@ CostFile::CostFile(const std::filesystem::path& directory, const std::string& cl
   if (!content.is_object()) return;
   const auto& object = content.get_object();
   // If the file is of another cluster, or its last run ended properly, its total is final.
-  if (detail::text_of(object, "cluster") == cluster && detail::flag_of(object, "open")) {
+  if (detail::text_of(object, "cluster") == cluster && detail::flag_in(object, "open")) {
     earlier_ = detail::cost_of(object.if_contains("earlier"));
     baseline_ = detail::cost_of(object.if_contains("baseline"));
   } else {

@@ -70,7 +70,7 @@ static std::filesystem::path driver_file(const std::filesystem::path& folder) { 
 static void apply_record(Ledger& ledger, const json::object& record) {
   using State = LedgerEntry::State;
   const auto what = text_of(record, "op"), token = text_of(record, "token");
-  const double time = number_of(record, "t");
+  const double time = number_in(record, "t");
   if (token.empty()) return;
   if (what == "want" || what == "adopt") {
     if (ledger.find(token) != nullptr) return;
@@ -80,10 +80,10 @@ static void apply_record(Ledger& ledger, const json::object& record) {
     LedgerEntry entry;
     entry.token = token;
     entry.node_type = text_of(record, "type");
-    entry.head = flag_of(record, "head");
-    entry.spot = flag_of(record, "spot");
-    entry.price = number_of(record, "price");
-    entry.on_demand = number_of(record, "on_demand");
+    entry.head = flag_in(record, "head");
+    entry.spot = flag_in(record, "spot");
+    entry.price = number_in(record, "price");
+    entry.on_demand = number_in(record, "on_demand");
     entry.requested_at = time;
     ledger.entries.push_back(std::move(entry));
     if (what == "want") return;

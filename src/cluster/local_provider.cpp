@@ -29,7 +29,7 @@ std::vector<Machine> LocalProvider::read() const {
     machine.id = machine.address = detail::text_of(object, "host");
     machine.token = detail::text_of(object, "token");
     machine.node_type = detail::text_of(object, "type");
-    machine.head = detail::flag_of(object, "head");
+    machine.head = detail::flag_in(object, "head");
     machine.state = MachineState::running;
     machines.push_back(std::move(machine));
   }

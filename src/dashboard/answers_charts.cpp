@@ -108,7 +108,7 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
     }
     out.end_array();
   };
-  list("x", [&](const Event& event) { std::isnan(event.x) ? out.value(Null()) : out.value(event.x); });
+  list("x", [&](const Event& event) { std::isnan(event.x) ? out.value(nullptr) : out.value(event.x); });
   list("value", [&](const Event& event) { out.value(event.value); });
   list("state", [&](const Event& event) { out.value(hypertune::to_string(view.rows()[event.place].state)); });
   list("trial", [&](const Event& event) { out.value(view.rows()[event.place].id); });
@@ -157,7 +157,7 @@ void put_bands(JsonWriter& out, const ExperimentView& view, std::uint32_t metric
     out.key(name).begin_array();
     for (auto& one : values) {
       if (one.empty()) {
-        out.value(Null());
+        out.value(nullptr);
         continue;
       }
       const auto nth = one.begin() + std::llround(share * static_cast<double>(one.size() - 1));

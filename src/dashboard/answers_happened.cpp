@@ -303,7 +303,7 @@ std::string now_answer(const ExperimentView& view, const Surroundings& around) {
     if (out.size() > max_answer * 8 / 10) break;
     out.begin_object().member("trial", id).key("why");
     const auto reason = why.find(id);
-    reason == why.end() ? out.value(Null()) : out.value(shortened(reason->second, 500));
+    reason == why.end() ? out.value(nullptr) : out.value(shortened(reason->second, 500));
     out.end_object();
   }
   out.end_array().member("waiting_total", waiting).member("nothing_runs", whole);
@@ -327,7 +327,7 @@ std::string now_answer(const ExperimentView& view, const Surroundings& around) {
     out.begin_object().member("host", shortened(host.host, 200));
     out.member("state", !host.excluded_why.empty() ? "aside" : lost ? "lost" : use.second > 0 ? "busy" : "idle");
     out.member("slots", use.first).member("busy", use.second).member("attempts", host.attempts);
-    out.key("cpu").value(Null()).key("memory").value(Null()).key("gpu").value(Null());
+    out.key("cpu").value(nullptr).key("memory").value(nullptr).key("gpu").value(nullptr);
     out.member("why", !host.excluded_why.empty() ? shortened(host.excluded_why, 300)
                       : lost                     ? shortened(found->second->why, 300)
                                                  : std::string_view());

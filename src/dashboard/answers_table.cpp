@@ -66,7 +66,7 @@ Field field_of(const ExperimentView& view, std::string_view name) {
 
 void put_field(JsonWriter& out, const ExperimentView& view, const Field& field, std::size_t place) {
   const TrialRow& row = view.rows()[place];
-  const auto number = [&](double value) { std::isnan(value) ? out.value(Null()) : out.value(value); };
+  const auto number = [&](double value) { std::isnan(value) ? out.value(nullptr) : out.value(value); };
   switch (field.kind) {
     case Field::Kind::trial: out.value(row.id); return;
     case Field::Kind::state: out.value(hypertune::to_string(row.state)); return;
@@ -80,7 +80,7 @@ void put_field(JsonWriter& out, const ExperimentView& view, const Field& field, 
   }
   const Cell cell = view.params().at(field.param, place);
   switch (cell.kind) {
-    case Cell::Kind::absent: out.value(Null()); return;
+    case Cell::Kind::absent: out.value(nullptr); return;
     case Cell::Kind::flag: out.value(cell.number != 0); return;
     case Cell::Kind::text: out.value(shortened(*cell.text)); return;
     case Cell::Kind::whole:
@@ -104,7 +104,7 @@ void put_version(JsonWriter& out, const ExperimentView& view) {
 
 void put_number(JsonWriter& out, std::string_view name, double value) {
   out.key(name);
-  std::isnan(value) ? out.value(Null()) : out.value(value);
+  std::isnan(value) ? out.value(nullptr) : out.value(value);
 }
 
 void put_counts(JsonWriter& out, const ExperimentView& view) {
@@ -124,20 +124,20 @@ void put_row(JsonWriter& out, const ExperimentView& view, const TrialRow& row, b
   out.key("values").begin_array();
   for (const auto& objective : view.results().experiment().objectives) {
     const auto best = view.results().best_report(row.id, objective);
-    best ? out.value(best->value) : out.value(Null());
+    best ? out.value(best->value) : out.value(nullptr);
   }
   out.end_array();
   out.key("at_step");
-  row.at_step < 0 ? out.value(Null()) : out.value(row.at_step);
+  row.at_step < 0 ? out.value(nullptr) : out.value(row.at_step);
   const bool runs = row.state == TrialState::running && !std::isnan(row.started);
   put_number(out, "duration", runs ? std::max(0.0, view.now() - row.started) : row.duration);
   out.key("host");
-  row.host == 0 ? out.value(Null()) : out.value(shortened(view.host_name(row.host)));
+  row.host == 0 ? out.value(nullptr) : out.value(shortened(view.host_name(row.host)));
   out.member("failures", row.failures);
   out.key("params").pairs(result.params);
   out.key("cause");
   result.cause ? out.value(all ? std::string_view(result.cause->text) : shortened(result.cause->text))
-               : out.value(Null());
+               : out.value(nullptr);
   out.key("notes").pairs(result.attributes);
   if (result.feasible) out.member("feasible", *result.feasible);
   if (!all) out.end_object();

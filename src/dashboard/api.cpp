@@ -13,7 +13,6 @@ namespace hypertune::inline v0::dashboard {
 
 using view::ExperimentView;
 using view::JsonWriter;
-using view::Null;
 using view::Query;
 
 namespace {
@@ -51,7 +50,7 @@ void put_best_of(JsonWriter& out, const ExperimentView& seen) {
   if (best && best->best)
     out.begin_object().member("trial", best->trial).member("value", best->best->value).end_object();
   else
-    out.value(Null());
+    out.value(nullptr);
 }
 
 }  // namespace
@@ -89,7 +88,7 @@ std::string Api::experiments() const {
       const std::string trouble = one->error_text();
       out.member("name", one->id).member("folder", one->folder.string());
       out.member("state", trouble.empty() ? "reading" : "unreadable").member("error", view::shortened(trouble));
-      out.member("trials", 0).member("finished", 0).key("best").value(Null()).end_object();
+      out.member("trials", 0).member("finished", 0).key("best").value(nullptr).end_object();
       continue;
     }
     one->look([&](const ExperimentView& seen) {
@@ -104,9 +103,9 @@ std::string Api::experiments() const {
       put_best_of(out, seen);
       const bool tuned = !info.objectives.empty();
       out.key("metric");
-      tuned ? out.value(info.objectives.front().metric) : out.value(Null());
+      tuned ? out.value(info.objectives.front().metric) : out.value(nullptr);
       out.key("mode");
-      tuned ? out.value(hypertune::to_string(info.objectives.front().mode)) : out.value(Null());
+      tuned ? out.value(hypertune::to_string(info.objectives.front().mode)) : out.value(nullptr);
       out.member("started", info.started).member("updated", info.updated);
       view::put_version(out, seen);
       out.end_object();

@@ -268,7 +268,7 @@ void ExperimentView::take(const record::TrialExploited& event, Seconds time) {
       if (old.kind == Cell::Kind::text) before = *old.text;
       if (old.kind != Cell::Kind::absent && before == value) continue;
       changes.key(name).begin_array();
-      old.kind == Cell::Kind::absent ? changes.value(Null()) : changes.value(before);
+      old.kind == Cell::Kind::absent ? changes.value(nullptr) : changes.value(before);
       changes.value(value).end_array();
     }
     changes.end_object();

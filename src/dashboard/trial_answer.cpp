@@ -23,7 +23,6 @@ namespace hypertune::inline v0::dashboard {
 using view::Curve;
 using view::ExperimentView;
 using view::JsonWriter;
-using view::Null;
 using view::Query;
 using view::TrialRow;
 
@@ -71,11 +70,11 @@ void put_attempts(JsonWriter& out, const ExperimentView& seen, TrialId id) {
     out.begin_object().member("attempt", piece.attempt).member("host", host);
     out.key("workers").begin_array().value(host).end_array();
     out.member("start", piece.start).key("end");
-    piece.end == view::Piece::End::running ? out.value(Null()) : out.value(piece.stop);
+    piece.end == view::Piece::End::running ? out.value(nullptr) : out.value(piece.stop);
     out.member("from_step", piece.from_step).member("to_step", piece.to_step);
     out.member("end_kind", view::to_string(piece.end)).key("cause");
     const auto cause = seen.cause(own[i]);
-    cause.empty() ? out.value(Null()) : out.value(cause);
+    cause.empty() ? out.value(nullptr) : out.value(cause);
     out.end_object();
   }
   out.end_array();
@@ -138,9 +137,9 @@ std::string trial_answer(Followed& followed, const Query& query) {
       const auto objective = seen.objective(name);
       const auto best = objective ? seen.results().best_report(id, *objective) : std::nullopt;
       out.key("best");
-      best ? out.value(best->value) : out.value(Null());
+      best ? out.value(best->value) : out.value(nullptr);
       out.key("best_step");
-      best ? out.value(best->step) : out.value(Null());
+      best ? out.value(best->step) : out.value(nullptr);
       out.end_object();
     }
     out.end_object().key("curves").begin_object();
@@ -171,7 +170,7 @@ std::string trial_answer(Followed& followed, const Query& query) {
     }
     out.end_array().member("log_bytes", has_log ? static_cast<std::int64_t>(status.st_size) : 0);
     out.key("waits_for");
-    reasons.empty() ? out.value(Null()) : out.value(view::shortened(reasons.begin()->second));
+    reasons.empty() ? out.value(nullptr) : out.value(view::shortened(reasons.begin()->second));
     out.member("created", row.created);
     view::put_number(out, "started", row.started);
     out.end_object();

@@ -1,5 +1,6 @@
 #include "study.hpp"
 
+#include <hypertune/detail/json_read.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/json_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
@@ -120,27 +121,22 @@ Value plain_value(const boost::json::value& value) {
 
 Distribution::Distribution(std::string_view json, const std::string& where) {
   const auto value = parse_json(json, where);
-  const auto at = [&](const char* pointer) -> const boost::json::value* {
-    boost::system::error_code missing;
-    return value.find_pointer(pointer, missing);
-  };
   const auto real = [&](const char* pointer) {
-    const auto* found = at(pointer);
+    const auto* found = value_at(value, pointer);
     return found == nullptr ? std::nullopt : number(*found);
   };
-  const auto* name = at("/name");
+  const auto* name = value_at(value, "/name");
   if (name == nullptr || !name->is_string()) fail(Errc::input, "{}: a distribution without a name", where);
   const std::string kind(name->get_string());
-  if (const auto* choices = at("/attributes/choices"); choices != nullptr && choices->is_array()) {
-    for (const auto& choice : choices->get_array()) choices_.push_back(plain_value(choice));
+  if (const auto* choices = array_at(value, "/attributes/choices")) {
+    for (const auto& choice : *choices) choices_.push_back(plain_value(choice));
     text_ = detail::format("{{choice: {}}}", list_text(choices_));
     return;
   }
   const auto low = real("/attributes/low"), high = real("/attributes/high");
   if (!low || !high) fail(Errc::input, "{}: a distribution '{}' without bounds", where, kind);
   whole_ = kind.starts_with("Int");
-  const auto* flag = at("/attributes/log");
-  log_ = kind.find("Log") != std::string::npos || (flag != nullptr && flag->is_bool() && flag->get_bool());
+  log_ = kind.find("Log") != std::string::npos || flag_at(value, "/attributes/log");
   const char* word = whole_ ? log_ ? "log_int" : "int" : log_ ? "log_uniform" : "uniform";
   text_ = detail::format("{{{}: [{}, {}]", word, json_word(value_of(*low)), json_word(value_of(*high)));
   auto step = real("/attributes/step");

@@ -1,6 +1,7 @@
 // Optuna's two storages: an SQLite database, and a log of operations.
 #include "study.hpp"
 
+#include <hypertune/detail/json_read.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/sqlite.hpp>
 
@@ -347,14 +348,13 @@ class JournalReplay {
     if (found == nullptr || !found->is_int64()) fail(Errc::input, "{}: an operation without '{}'", where_, key);
     return found->get_int64();
   }
-  std::string text(const boost::json::object& line, const char* key) const {
-    const auto* found = line.if_contains(key);
-    return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
+  static std::string text(const boost::json::object& line, std::string_view key) {
+    return std::string(text_in(line, key));
   }
   template <class Take>
   static void each(const boost::json::object& line, const char* key, const Take& take) {
-    if (const auto* found = line.if_contains(key); found != nullptr && found->is_object())
-      for (const auto& [name, value] : found->get_object()) take(std::string(name), value);
+    if (const auto* found = object_in(line, key))
+      for (const auto& [name, value] : *found) take(std::string(name), value);
   }
   Study* study_of(const boost::json::object& line) {
     const auto id = integer(line, "study_id");
@@ -374,8 +374,8 @@ class JournalReplay {
       if (!study.deleted && study.content.name == name) return;
     Study& study = studies_.emplace_back();
     study.content.name = std::move(name);
-    if (const auto* directions = line.if_contains("directions"); directions != nullptr && directions->is_array())
-      for (const auto& direction : directions->get_array())
+    if (const auto* directions = array_in(line, "directions"))
+      for (const auto& direction : *directions)
         study.content.modes.push_back(direction == 2 ? Mode::maximize : Mode::minimize);
   }
 
@@ -388,10 +388,9 @@ class JournalReplay {
     made.content.trial.name = fmt::to_string(made.index);
     study->trials.push_back(trials_.size() - 1);
     made.content.state = "RUNNING";
-    const auto* distributions = line.if_contains("distributions");
+    const auto* distributions = object_in(line, "distributions");
     each(line, "params", [&](const std::string& name, const boost::json::value& value) {
-      if (distributions != nullptr && distributions->is_object())
-        parameter(made, name, &value, text(distributions->get_object(), name.c_str()), false);
+      if (distributions != nullptr) parameter(made, name, &value, text(*distributions, name), false);
     });
     each(line, "user_attrs",
          [&](const auto& name, const auto& value) { note(made.content.trial.attributes, name, value); });
@@ -443,9 +442,9 @@ class JournalReplay {
     if (const auto* state = line.if_contains("state"); state != nullptr && state->is_int64())
       if (const auto number = state->get_int64(); number >= 0 && number < std::ssize(names))
         content.state = names[number];
-    if (const auto* values = line.if_contains("values"); values != nullptr && values->is_array()) {
+    if (const auto* values = array_in(line, "values")) {
       content.values.clear();
-      for (const auto& value : values->get_array())
+      for (const auto& value : *values)
         if (const auto real = number(value)) content.values.push_back(*real);
     } else if (const auto* value = line.if_contains("value")) {
       if (const auto real = number(*value)) content.values = {*real};

@@ -2,6 +2,7 @@
 // became of the trials is only in the experiment's newest experiment_state-*.json, as JSON texts within JSON.
 #include "study.hpp"
 
+#include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/error.hpp>
 
@@ -76,16 +77,6 @@ std::optional<double> metric(const boost::json::value& value) {
   return value.is_bool() ? std::optional<double>(value.get_bool() ? 1 : 0) : number(value);
 }
 
-bool is_true(const boost::json::object& object, std::string_view key) {
-  const auto* found = object.if_contains(key);
-  return found != nullptr && found->is_bool() && found->get_bool();
-}
-
-std::string text(const boost::json::object& object, std::string_view key) {
-  const auto* found = object.if_contains(key);
-  return found != nullptr && found->is_string() ? std::string(found->get_string()) : std::string();
-}
-
 // A text that is the JSON of an object, or such an object.
 boost::json::object object_within(const boost::json::value& value, const std::string& where) {
   const auto inner = value.is_string() ? parse_json(value.get_string(), where) : value;
@@ -100,16 +91,16 @@ RayState read_state(const boost::json::value& entry, const std::string& where) {
   else if (!entry.get_array().empty())
     trial = object_within(entry.get_array().front(), where), run = object_within(entry.get_array().back(), where);
   RayState state;
-  state.folder = text(trial, "relative_logdir");
-  if (state.folder.empty()) state.folder = fs::path(text(trial, "logdir")).filename().string();
-  state.status = text(trial, "status");
+  state.folder = text_in(trial, "relative_logdir");
+  if (state.folder.empty()) state.folder = fs::path(text_in(trial, "logdir")).filename().string();
+  state.status = text_in(trial, "status");
   const auto* start = run.if_contains("start_time");
   state.began = start == nullptr || !start->is_null();
   for (const char* key : {"last_result", "_last_result"})
-    if (const auto* result = run.if_contains(key); result != nullptr && result->is_object())
-      if (!result->get_object().empty()) state.done = is_true(result->get_object(), "done");
-  if (const auto* until = trial.if_contains("stopping_criterion"); until != nullptr && until->is_object())
-    flatten(until->get_object(), "", [&](const std::string& name, const boost::json::value& value) {
+    if (const auto* result = object_in(run, key); result != nullptr && !result->empty())
+      state.done = flag_in(*result, "done");
+  if (const auto* until = object_in(trial, "stopping_criterion"))
+    flatten(*until, "", [&](const std::string& name, const boost::json::value& value) {
       if (const auto bound = metric(value)) state.until[name] = *bound;
     });
   return state;
@@ -129,10 +120,9 @@ std::vector<RayState> read_states(const fs::path& folder) {
   std::vector<RayState> states;
   try {
     const auto value = parse_json(detail::read_file(where).value_or(""), where);
-    if (!value.is_object()) return {};
     for (const char* key : {"trial_data", "checkpoints"})
-      if (const auto* list = value.get_object().if_contains(key); list != nullptr && list->is_array())
-        for (const auto& entry : list->get_array()) states.push_back(read_state(entry, where));
+      if (const auto* list = array_in(value, key))
+        for (const auto& entry : *list) states.push_back(read_state(entry, where));
   } catch (const Error& error) {
     if (error.code() != Errc::input) throw;
     return {};
@@ -143,7 +133,7 @@ std::vector<RayState> read_states(const fs::path& folder) {
 void add_result(ForeignTrial& trial, const boost::json::object& result, RayEnd& end) {
   ForeignReport report;
   report.step = trial.reports.empty() ? 0 : trial.reports.back().step + 1;
-  end = {is_true(result, "done"), result.contains("checkpoint_dir_name"), {}};
+  end = {flag_in(result, "done"), result.contains("checkpoint_dir_name"), {}};
   flatten(result, "", [&](const std::string& name, const boost::json::value& value) {
     if (const auto real = metric(value)) end.last[name] = *real;
   });

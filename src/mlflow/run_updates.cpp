@@ -3,7 +3,7 @@
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 
 #include <fmt/format.h>
 
@@ -20,21 +20,13 @@ constexpr std::size_t most_entries = 1000, most_params = 100, most_tags = 100;
 
 std::int64_t millis(Seconds time) { return std::isfinite(time) ? std::llround(time * 1000) : 0; }
 
-void append_pairs(std::string& body, const char* name, const auto& begin, const auto& end) {
+void put_pairs(JsonWriter& body, const char* name, const auto& begin, const auto& end) {
   if (begin == end) return;
-  body += fmt::format(", \"{}\": ", name);
-  const char* separator = "[";
-  for (auto it = begin; it != end; ++it) {
-    append_json((body += std::exchange(separator, ", ")) += "{\"key\": ", it->first);
-    append_json(body += ", \"value\": ", it->second);
-    body += '}';
-  }
-  body += ']';
+  body.key(name).begin_array();
+  for (auto it = begin; it != end; ++it)
+    body.begin_object().member("key", it->first).member("value", it->second).end_object();
+  body.end_array();
 }
-
-}  // namespace
-
-namespace {
 
 // A hash of the whole name keeps names different that have the same shortened form. It is the same in each run, because
 // a resumed experiment continues with the same keys.
@@ -128,9 +120,8 @@ struct Take {
   }
   void operator()(const record::TrialPaused& e) const { tag(e.trial, "hypertune.state", "paused"); }
   void operator()(const record::TrialExploited& e) const {
-    std::string params;  // a run's own parameters cannot be changed
-    append_json_object(params, e.params);
-    tag(e.trial, "hypertune.params", params);
+    // A run's own parameters cannot be changed.
+    tag(e.trial, "hypertune.params", JsonWriter(JsonFor::file).pairs(e.params).take());
     tag(e.trial, "hypertune.donor", fmt::to_string(e.donor));
   }
   void operator()(const record::AttemptFailed& e) const {
@@ -162,26 +153,28 @@ std::vector<std::string> log_batches(const std::string& run, const RunUpdate& up
   auto tag = update.tags.begin();
   auto metric = update.metrics.begin();
   while (param != update.params.end() || tag != update.tags.end() || metric != update.metrics.end()) {
-    std::string body = "{\"run_id\": ";
-    append_json(body, run);
+    JsonWriter body(JsonFor::file);
+    body.begin_object().member("run_id", run);
     const auto some_params = std::min<std::ptrdiff_t>(most_params, update.params.end() - param);
-    append_pairs(body, "params", param, param + some_params);
+    put_pairs(body, "params", param, param + some_params);
     param += some_params;
     auto last_tag = tag;
     std::size_t some_tags = 0;
     for (; last_tag != update.tags.end() && some_tags < most_tags; ++some_tags) ++last_tag;
-    append_pairs(body, "tags", tag, last_tag);
+    put_pairs(body, "tags", tag, last_tag);
     tag = last_tag;
     const auto room = static_cast<std::ptrdiff_t>(most_entries - some_tags) - some_params;
     const auto some = std::min<std::ptrdiff_t>(room, update.metrics.end() - metric);
-    for (const char* separator = ", \"metrics\": ["; const auto& each : std::vector(metric, metric + some)) {
-      append_json((body += std::exchange(separator, ", ")) += "{\"key\": ", each.key);
-      append_json(body += ", \"value\": ", each.value);
-      body += fmt::format(", \"timestamp\": {}, \"step\": {}}}", each.time, each.step);
-    }
-    if (some > 0) body += ']';
-    metric += some;
-    bodies.push_back(body += '}');
+    if (some > 0) body.key("metrics").begin_array();
+    for (const auto last = metric + some; metric != last; ++metric)
+      body.begin_object()
+          .member("key", metric->key)
+          .member("value", metric->value)
+          .member("timestamp", metric->time)
+          .member("step", metric->step)
+          .end_object();
+    if (some > 0) body.end_array();
+    bodies.push_back(body.end_object().take());
   }
   return bodies;
 }

@@ -31,7 +31,7 @@ CommandEnd read_command_end(std::string_view text) {
   }
   const auto* details = object_in(*object, "details");
   if (end.reason != "NonZeroExitCode" || details == nullptr) return end;
-  remote::detail::each_object(*details, "causes", [&](const json::object& cause) {
+  each_object(*details, "causes", [&](const json::object& cause) {
     if (text_in(cause, "reason") != "ExitCode") return;
     const auto code = hypertune::detail::parse_number<int>(text_in(cause, "message"));
     end.exited = code.has_value();

@@ -149,9 +149,8 @@ struct DriverJob::Impl {
               .sentence = left.empty() ? "has ended" : left};
     }
     if (has_condition(job, "Failed") || has_condition(job, "FailureTarget")) {
-      boost::system::error_code error;
       std::string why;
-      for (const auto& each : job.find_pointer("/status/conditions", error)->as_array())
+      for (const auto& each : *array_at(job, "/status/conditions"))
         if (text_at(each, "/type") == "Failed" || (text_at(each, "/type") == "FailureTarget" && why.empty()))
           why = fmt::format("{}: {}", text_at(each, "/reason"), text_at(each, "/message"));
       // BackoffLimitExceeded does not say why the pod ended. Use the pod's own message.
@@ -159,7 +158,7 @@ struct DriverJob::Impl {
         why = !all.front().message.empty() ? all.front().message : fmt::format("its pod {}", all.front().sentence);
       return {.phase = Phase::failed, .pod = state.pod, .sentence = why};
     }
-    if (is_suspended(job))
+    if (flag_at(job, "/spec/suspend"))
       return {.phase = Phase::suspended,
               .pod = state.pod,
               .sentence = "waits until its job is resumed, which is suspended"};

@@ -34,8 +34,7 @@ DriverRecord DriverJob::Impl::record(const std::stop_token& stop) {
   if (found.claim.empty()) found.claim = name;
   const auto claim = get_if_allowed(place({"api", "v1"}, "persistentvolumeclaims", found.claim), stop);
   found.there = claim.has_value();
-  boost::system::error_code error;
-  const auto* labels = claim ? claim->find_pointer("/metadata/labels", error) : nullptr;
+  const auto* labels = claim ? value_at(*claim, "/metadata/labels") : nullptr;
   found.made = claim && (claim->is_null() ? found.claim == name
                                           : labels != nullptr && labels->is_object() && found.claim == name &&
                                                 labels->get_object().contains(job_label));
@@ -59,10 +58,9 @@ std::string DriverJob::Impl::why_no_pod(const std::string& job, const std::stop_
   const auto events =
       get_if_allowed(place({"api", "v1"}, "events"), stop,
                      {{"fieldSelector", fmt::format("involvedObject.uid={},type=Warning", job)}, {"limit", "100"}});
-  boost::system::error_code error;
-  const auto* all = events ? events->find_pointer("/items", error) : nullptr;
-  if (all == nullptr || !all->is_array() || all->get_array().empty()) return {};
-  auto why = text_at(all->get_array().back(), "/message");
+  const auto* all = events ? array_at(*events, "/items") : nullptr;
+  if (all == nullptr || all->empty()) return {};
+  auto why = text_at(all->back(), "/message");
   std::replace_if(
       why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
   return why;

@@ -184,7 +184,7 @@ class PodManager {
                                   .deadline = 10})
                            .json();
       return text_at(job, "/metadata/deletionTimestamp").empty() && !has_condition(job, "Failed") &&
-             !has_condition(job, "FailureTarget") && !is_suspended(job);
+             !has_condition(job, "FailureTarget") && !flag_at(job, "/spec/suspend");
     } catch (const ApiError& error) {
       return !error.not_found();  // if in doubt, it is not being deleted
     }

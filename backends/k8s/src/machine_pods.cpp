@@ -10,7 +10,6 @@
 #include <hypertune/k8s/access.hpp>
 #include <hypertune/k8s/machine_pods.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
-#include <hypertune/remote/detail/json_read.hpp>
 #include <hypertune/remote/host_error.hpp>
 
 #include <boost/json/parse.hpp>
@@ -58,19 +57,18 @@ AccessOptions access_of(const MachinePodsOptions& options) {
 
 // The container that commands run in, according to the pod's object.
 std::string container_in(const json::object& pod) {
-  boost::system::error_code error;
   const json::value whole(pod);
-  const auto* all = whole.find_pointer("/spec/containers", error);
-  if (all == nullptr || !all->is_array() || all->get_array().empty()) return {};
-  for (const auto& each : all->get_array())
+  const auto* all = array_at(whole, "/spec/containers");
+  if (all == nullptr || all->empty()) return {};
+  for (const auto& each : *all)
     if (text_at(each, "/name") == container_name) return std::string(container_name);
-  return text_at(all->get_array().front(), "/name");
+  return text_at(all->front(), "/name");
 }
 
 std::string label_of(const json::object& pod, std::string_view label) {
-  const auto* metadata = remote::detail::object_in(pod, "metadata");
-  const auto* labels = metadata != nullptr ? remote::detail::object_in(*metadata, "labels") : nullptr;
-  return labels != nullptr ? std::string(remote::detail::text_in(*labels, label)) : "";
+  const auto* metadata = object_in(pod, "metadata");
+  const auto* labels = metadata != nullptr ? object_in(*metadata, "labels") : nullptr;
+  return labels != nullptr ? std::string(text_in(*labels, label)) : "";
 }
 
 // Nullopt if the pod has ended.

@@ -53,10 +53,8 @@ std::optional<OwnPod> find_own_pod(Client client, const std::stop_token& stop) {
              .ip = ip,
              .owner = {.api_version = "v1", .kind = "Pod", .name = name, .uid = text_at(pod, "/metadata/uid")}};
   if (own.ip.empty() || own.owner.uid.empty()) return std::nullopt;
-  boost::system::error_code error;
-  if (const auto* owners = pod.find_pointer("/metadata/ownerReferences", error);
-      owners != nullptr && owners->is_array())
-    for (const auto& each : owners->get_array())
+  if (const auto* owners = array_at(pod, "/metadata/ownerReferences"))
+    for (const auto& each : *owners)
       if (text_at(each, "/kind") == "Job" && !text_at(each, "/uid").empty())
         own.owner = {.api_version = text_at(each, "/apiVersion"),
                      .kind = "Job",

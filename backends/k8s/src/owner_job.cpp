@@ -20,8 +20,7 @@ namespace {
 namespace json = boost::json;
 
 bool is_over(const json::value& job) {
-  boost::system::error_code error;
-  return job.find_pointer("/metadata/deletionTimestamp", error) != nullptr || has_condition(job, "Failed") ||
+  return value_at(job, "/metadata/deletionTimestamp") != nullptr || has_condition(job, "Failed") ||
          has_condition(job, "Complete") || has_condition(job, "FailureTarget");
 }
 
@@ -62,8 +61,7 @@ void OwnerJob::make(const std::stop_token& stop) {
     const auto answer = client_.call(create, stop);
     const auto found = answer.existed ? client_.call({.path = path()}, stop).json() : answer.json();
     if (!is_over(found)) {
-      boost::system::error_code error;
-      const auto* deadline = found.find_pointer("/spec/activeDeadlineSeconds", error);
+      const auto* deadline = value_at(found, "/spec/activeDeadlineSeconds");
       made_at_ = hypertune::detail::steady_seconds();
       // The deadline counts from the Job's start: just now, or at an unknown time if it existed already.
       base_ = answer.existed && deadline != nullptr && deadline->is_int64()
@@ -72,7 +70,7 @@ void OwnerJob::make(const std::stop_token& stop) {
       due_ = answer.existed ? made_at_ : made_at_ + lasts / 4;
       // A new Job that is suspended from the start was suspended by an admission controller of the cluster, because of
       // pods that this Job does not have.
-      follows_suspension_ = answer.existed || !is_suspended(found);
+      follows_suspension_ = answer.existed || !flag_at(found, "/spec/suspend");
       take(found, made_at_);
       owner_ = Owner{.api_version = "batch/v1", .kind = "Job", .name = name_, .uid = text_at(found, "/metadata/uid")};
       return;
@@ -86,7 +84,7 @@ void OwnerJob::make(const std::stop_token& stop) {
 bool OwnerJob::take(const json::value& job, Seconds now) {
   if (is_over(job)) return false;
   look_at_ = now + looks_every;
-  const bool was = std::exchange(suspended_, follows_suspension_ && is_suspended(job));
+  const bool was = std::exchange(suspended_, follows_suspension_ && flag_at(job, "/spec/suspend"));
   if (!was || suspended_) return true;
   // Its deadline counts anew from when it is resumed, which is noticed at most looks_every seconds later.
   made_at_ = due_ = now;

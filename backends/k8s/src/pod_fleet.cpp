@@ -1,12 +1,12 @@
 // PodFleet: the pods of one experiment.
 #include "pod_fleet.hpp"
 
+#include "json_at.hpp"
 #include "pod_log.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
-#include <hypertune/remote/detail/json_read.hpp>
 #include <hypertune/remote/dialer.hpp>
 
 #include <boost/json/serialize.hpp>
@@ -24,8 +24,6 @@ namespace {
 using hypertune::detail::steady_seconds;
 using remote::DialError;
 using remote::FailureClass;
-using remote::detail::object_in;
-using remote::detail::text_in;
 
 constexpr std::string_view template_label = "hypertune/template";
 

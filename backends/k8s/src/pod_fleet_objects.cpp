@@ -26,11 +26,10 @@ constexpr const char* claim_api = "resource.k8s.io/v1";
 bool knows_pod_groups(Client client, const std::stop_token& stop) {
   try {
     const auto found = client.call({.path = fmt::format("/apis/{}", group_api), .deadline = 30}, stop).json();
-    boost::system::error_code error;
-    const auto* kinds = found.find_pointer("/resources", error);
-    return kinds != nullptr && kinds->is_array() &&
-           std::any_of(kinds->get_array().begin(), kinds->get_array().end(),
-                       [](const json::value& each) { return text_at(each, "/name") == "podgroups"; });
+    const auto* kinds = array_at(found, "/resources");
+    return kinds != nullptr && std::any_of(kinds->begin(), kinds->end(), [](const json::value& each) {
+             return text_at(each, "/name") == "podgroups";
+           });
   } catch (const ApiError& error) {
     if (error.code() == Errc::usage) return false;  // there is no such group of the API, or it may not be looked at
     throw;

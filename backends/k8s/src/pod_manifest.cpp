@@ -2,6 +2,7 @@
 #include "pod_manifest.hpp"
 
 #include "checkpoint_volume.hpp"
+#include "json_at.hpp"
 #include "yaml_json.hpp"
 
 #include <hypertune/config/pod_check.hpp>
@@ -9,7 +10,6 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
-#include <hypertune/remote/detail/json_read.hpp>
 #include <hypertune/trial/group_address.hpp>
 
 #include <boost/json/array.hpp>
@@ -35,13 +35,13 @@ json::object template_of(const KubernetesOptions& options, const std::string& ti
 }
 
 // The object under a key, made if it is absent. Invalidates references to other values in `parent`.
-json::object& object_in(json::object& parent, std::string_view key) {
+json::object& object_of(json::object& parent, std::string_view key) {
   auto& value = parent[key];
   if (value.is_null()) value.emplace_object();
   if (!value.is_object()) fail(Errc::usage, "'{}' must be a map", key);
   return value.get_object();
 }
-json::array& array_in(json::object& parent, std::string_view key) {
+json::array& array_of(json::object& parent, std::string_view key) {
   auto& value = parent[key];
   if (value.is_null()) value.emplace_array();
   if (!value.is_array()) fail(Errc::usage, "'{}' must be a list", key);
@@ -52,7 +52,7 @@ void set_default(json::object& object, std::string_view key, json::value value) 
 }
 
 bool has_name(const json::value& item, std::string_view name) {
-  return item.is_object() && remote::detail::text_in(item.get_object(), "name") == name;
+  return item.is_object() && text_in(item.get_object(), "name") == name;
 }
 // Adds a named item, unless the template has one of that name.
 void add_named(json::array& items, json::object item) {
@@ -62,7 +62,7 @@ void add_named(json::array& items, json::object item) {
 }
 
 json::object& worker_container(json::object& spec) {
-  auto& containers = array_in(spec, "containers");
+  auto& containers = array_of(spec, "containers");
   for (auto& each : containers)
     if (has_name(each, container_name)) return each.get_object();
   if (containers.empty()) containers.emplace_back(json::object{{"name", json::string(container_name)}});
@@ -80,10 +80,10 @@ std::string cpu_quantity(double cpus) {
 
 // `asks`: the pod itself asks for cpus, for the container or for all of them together.
 void add_resources(json::object& container, const KubernetesOptions& options, bool asks) {
-  auto& resources = object_in(container, "resources");
-  for (const char* key : {"requests", "limits"}) object_in(resources, key);
-  auto& requests = object_in(resources, "requests");
-  auto& limits = object_in(resources, "limits");
+  auto& resources = object_of(container, "resources");
+  for (const char* key : {"requests", "limits"}) object_of(resources, key);
+  auto& requests = object_of(resources, "requests");
+  auto& limits = object_of(resources, "limits");
   // There is no CPU limit, so that the trial may use idle cores and is not throttled.
   if (options.cpus || !asks) set_default(requests, "cpu", json::string(cpu_quantity(options.cpus.value_or(1))));
   if (options.memory > 0) {
@@ -105,9 +105,9 @@ constexpr std::string_view claim_name = "hypertune-gpus";
 
 void add_claim(json::object& spec, json::object& container, const std::string& claim_template) {
   if (claim_template.empty()) return;
-  add_named(array_in(spec, "resourceClaims"),
+  add_named(array_of(spec, "resourceClaims"),
             {{"name", claim_name}, {"resourceClaimTemplateName", json::string(claim_template)}});
-  add_named(array_in(object_in(container, "resources"), "claims"), {{"name", claim_name}});
+  add_named(array_of(object_of(container, "resources"), "claims"), {{"name", claim_name}});
 }
 
 json::object variable(std::string_view name, std::string_view value) {
@@ -118,7 +118,7 @@ json::object field_variable(std::string_view name, std::string_view path) {
 }
 
 void add_environment(json::object& container, const PodPlan& plan) {
-  auto& environment = array_in(container, "env");
+  auto& environment = array_of(container, "env");
   add_named(environment, field_variable("HYPERTUNE_NODE", "spec.nodeName"));
   add_named(environment, field_variable("HYPERTUNE_HOST_ADDRESS", "status.podIP"));
   add_named(environment, field_variable(hypertune::detail::group_address_variable, "status.podIP"));
@@ -131,12 +131,12 @@ void add_environment(json::object& container, const PodPlan& plan) {
 }
 
 void add_volumes(json::object& spec, json::object& container, const KubernetesOptions& options, const PodPlan& plan) {
-  add_named(array_in(spec, "volumes"), {{"name", "hypertune"}, {"emptyDir", json::object()}});
-  add_named(array_in(container, "volumeMounts"), {{"name", "hypertune"}, {"mountPath", json::string(pod_folder)}});
+  add_named(array_of(spec, "volumes"), {{"name", "hypertune"}, {"emptyDir", json::object()}});
+  add_named(array_of(container, "volumeMounts"), {{"name", "hypertune"}, {"mountPath", json::string(pod_folder)}});
   if (!options.volume.empty()) {
-    add_named(array_in(spec, "volumes"),
+    add_named(array_of(spec, "volumes"),
               {{"name", volume_name}, {"persistentVolumeClaim", {{"claimName", json::string(options.volume)}}}});
-    add_named(array_in(container, "volumeMounts"),
+    add_named(array_of(container, "volumeMounts"),
               {{"name", volume_name}, {"mountPath", json::string(volume_in_workers(options))}});
   }
   if (plan.driver.empty()) return;
@@ -144,8 +144,8 @@ void add_volumes(json::object& spec, json::object& container, const KubernetesOp
   const auto field = fmt::format("metadata.annotations['{}']", driver_annotation);
   json::object item{{"path", "driver"}, {"fieldRef", {{"fieldPath", json::string(field)}}}};
   json::object source{{"items", json::array{std::move(item)}}};
-  add_named(array_in(spec, "volumes"), {{"name", "hypertune-driver"}, {"downwardAPI", std::move(source)}});
-  add_named(array_in(container, "volumeMounts"),
+  add_named(array_of(spec, "volumes"), {{"name", "hypertune-driver"}, {"downwardAPI", std::move(source)}});
+  add_named(array_of(container, "volumeMounts"),
             {{"name", "hypertune-driver"}, {"mountPath", "/var/run/hypertune"}, {"readOnly", true}});
 }
 
@@ -163,12 +163,12 @@ json::object expression(std::string_view key, std::string_view how, json::array 
 // Adds the expressions to each alternative of the required terms.
 void require_of_nodes(json::object& node_affinity, const json::array& expressions, std::string_view kind) {
   if (expressions.empty()) return;
-  auto& required = object_in(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
-  auto& terms = array_in(required, "nodeSelectorTerms");
+  auto& required = object_of(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  auto& terms = array_of(required, "nodeSelectorTerms");
   if (terms.empty()) terms.emplace_back(json::object());
   for (auto& term : terms) {
     if (!term.is_object()) fail(Errc::usage, "'nodeSelectorTerms' must be a list of maps");
-    auto& all = array_in(term.get_object(), kind);
+    auto& all = array_of(term.get_object(), kind);
     all.insert(all.end(), expressions.begin(), expressions.end());
   }
 }
@@ -186,7 +186,7 @@ void add_spot(json::object& node_affinity, json::array& tolerations, KubernetesO
     return require_of_nodes(node_affinity, none, "matchExpressions");
   }
   if (spot == Spot::prefer) {
-    auto& preferred = array_in(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+    auto& preferred = array_of(node_affinity, "preferredDuringSchedulingIgnoredDuringExecution");
     for (const auto& [label, value] : spot_labels)
       preferred.emplace_back(json::object{
           {"weight", 100},
@@ -195,28 +195,28 @@ void add_spot(json::object& node_affinity, json::array& tolerations, KubernetesO
   }
   // Any one of the labels suffices. The terms are alternatives, so each term of the template is combined with each
   // label.
-  auto& required = object_in(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
-  auto& terms = array_in(required, "nodeSelectorTerms");
+  auto& required = object_of(node_affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  auto& terms = array_of(required, "nodeSelectorTerms");
   const json::array given = terms.empty() ? json::array{json::object()} : terms;
   terms.clear();
   for (const auto& term : given)
     for (const auto& [label, value] : spot_labels) {
       if (!term.is_object()) fail(Errc::usage, "'nodeSelectorTerms' must be a list of maps");
       auto alternative = term.get_object();
-      array_in(alternative, "matchExpressions").emplace_back(expression(label, "In", {json::string(value)}));
+      array_of(alternative, "matchExpressions").emplace_back(expression(label, "In", {json::string(value)}));
       terms.emplace_back(std::move(alternative));
     }
 }
 
 void add_placement(json::object& spec, const KubernetesOptions& options, const PodPlan& plan) {
   if (!options.node_selector.empty()) {
-    auto& selector = object_in(spec, "nodeSelector");
+    auto& selector = object_of(spec, "nodeSelector");
     for (const auto& [label, value] : options.node_selector) set_default(selector, label, json::string(value));
   }
-  array_in(spec, "tolerations");
-  object_in(spec, "affinity");
-  auto& tolerations = array_in(spec, "tolerations");
-  auto& node_affinity = object_in(object_in(spec, "affinity"), "nodeAffinity");
+  array_of(spec, "tolerations");
+  object_of(spec, "affinity");
+  auto& tolerations = array_of(spec, "tolerations");
+  auto& node_affinity = object_of(object_of(spec, "affinity"), "nodeAffinity");
   add_spot(node_affinity, tolerations, options.spot);
   if (!plan.avoid_nodes.empty()) {
     json::array each;  // an expression on a node's name takes only one value
@@ -229,9 +229,8 @@ void add_placement(json::object& spec, const KubernetesOptions& options, const P
   // By default a pod stays for five minutes on a node that does not answer. Here it is given up much earlier.
   constexpr int seconds = 10;
   for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-    if (std::none_of(tolerations.begin(), tolerations.end(), [&](const auto& each) {
-          return each.is_object() && remote::detail::text_in(each.get_object(), "key") == taint;
-        }))
+    if (std::none_of(tolerations.begin(), tolerations.end(),
+                     [&](const auto& each) { return each.is_object() && text_in(each.get_object(), "key") == taint; }))
       tolerations.emplace_back(json::object{
           {"key", taint}, {"operator", "Exists"}, {"effect", "NoExecute"}, {"tolerationSeconds", seconds}});
 }
@@ -261,7 +260,7 @@ std::string work_folder(const KubernetesOptions& options) {
 
 std::string container_of(const KubernetesOptions& options) {
   auto pod = template_of(options);
-  return std::string(worker_container(object_in(pod, "spec"))["name"].as_string());
+  return std::string(worker_container(object_of(pod, "spec"))["name"].as_string());
 }
 
 namespace {
@@ -269,20 +268,20 @@ namespace {
 void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan& plan) {
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";
-  auto& metadata = object_in(pod, "metadata");
+  auto& metadata = object_of(pod, "metadata");
   metadata["name"] = json::string(plan.name);
-  auto& labels = object_in(metadata, "labels");
+  auto& labels = object_of(metadata, "labels");
   labels[experiment_label] = json::string(plan.experiment);
   labels[role_label] = "worker";
   labels[worker_label] = json::string(plan.worker);
   if (!options.queue.empty()) set_default(labels, "kueue.x-k8s.io/queue-name", json::string(options.queue));
-  if (!plan.driver.empty()) object_in(metadata, "annotations")[driver_annotation] = json::string(plan.driver);
+  if (!plan.driver.empty()) object_of(metadata, "annotations")[driver_annotation] = json::string(plan.driver);
   if (!plan.avoid_nodes.empty())
-    object_in(metadata, "annotations")[avoids_annotation] =
+    object_of(metadata, "annotations")[avoids_annotation] =
         json::string(fmt::to_string(fmt::join(plan.avoid_nodes, " ")));
   if (plan.owner) { metadata["ownerReferences"] = json::array{owner_reference(*plan.owner)}; }
 
-  auto& spec = object_in(pod, "spec");
+  auto& spec = object_of(pod, "spec");
   if (!plan.group.empty())
     set_default(spec, "schedulingGroup", json::object{{"podGroupName", json::string(plan.group)}});
   spec["restartPolicy"] = "Never";  // a new pod replaces it, so that a trial is lost only once
@@ -292,7 +291,7 @@ void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan
   if (!options.priority_class.empty()) set_default(spec, "priorityClassName", json::string(options.priority_class));
   if (!options.service_account.empty()) set_default(spec, "serviceAccountName", json::string(options.service_account));
   for (const auto& secret : options.image_pull_secrets)
-    add_named(array_in(spec, "imagePullSecrets"), {{"name", json::string(secret)}});
+    add_named(array_of(spec, "imagePullSecrets"), {{"name", json::string(secret)}});
 
   auto& container = worker_container(spec);
   if (!options.image.empty()) container["image"] = json::string(options.image);

@@ -6,7 +6,6 @@
 
 #include <hypertune/config/pod_room.hpp>
 #include <hypertune/detail/utf8.hpp>
-#include <hypertune/remote/detail/json_read.hpp>
 
 #include <fmt/format.h>
 
@@ -21,18 +20,15 @@ namespace {
 
 namespace json = boost::json;
 
-using remote::detail::each_object;
-using remote::detail::object_in;
-
 // Control characters are replaced, as the text goes into messages.
 std::string printable_in(const json::object& object, std::string_view key) {
-  std::string text(remote::detail::text_in(object, key));
+  std::string text(text_in(object, key));
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
   return text;
 }
 std::int64_t number_at(const json::object& object, std::string_view key, std::int64_t otherwise = 0) {
-  const auto* value = remote::detail::value_in(object, key);
+  const auto* value = value_in(object, key);
   if (value == nullptr) return otherwise;
   boost::system::error_code error;
   const auto number = value->to_number<std::int64_t>(error);
@@ -211,8 +207,7 @@ PodState pod_state(const json::object& pod, const std::string& container_name) {
       if (printable_in(each, "name") != container_name) return;
       const auto* resources = object_in(each, "resources");
       const auto* limits = resources != nullptr ? object_in(*resources, "limits") : nullptr;
-      const auto memory =
-          limits != nullptr ? hypertune::detail::quantity_of(remote::detail::text_in(*limits, "memory")) : std::nullopt;
+      const auto memory = limits != nullptr ? hypertune::detail::quantity_of(text_in(*limits, "memory")) : std::nullopt;
       constexpr double most = 0x1p62;
       if (memory && *memory < most) state.memory = static_cast<std::uint64_t>(*memory);
     });

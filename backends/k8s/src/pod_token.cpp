@@ -2,6 +2,7 @@
 #include "pod_token.hpp"
 
 #include "base64.hpp"
+#include "json_at.hpp"
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -31,10 +32,8 @@ Secret pod_token(Client client, const std::string& name, const std::string& expe
   if (!made.existed) return token;
   const auto found =
       client.call({.path = api_path({"api", "v1", "namespaces", client.name_space(), "secrets", name})}, stop).json();
-  boost::system::error_code error;
-  const auto* text = found.find_pointer("/data/token", error);
-  if (text == nullptr || !text->is_string()) fail(Errc::protocol, "the secret '{}' has no 'token': delete it", name);
-  const auto decoded = detail::base64_decoded(text->get_string());
+  const auto* text = value_at(found, "/data/token");
+  const auto decoded = text != nullptr && text->is_string() ? detail::base64_decoded(text->get_string()) : std::nullopt;
   if (!decoded) fail(Errc::protocol, "the secret '{}' has no 'token': delete it", name);
   return Secret(*decoded);
 }

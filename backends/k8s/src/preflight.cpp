@@ -1,6 +1,8 @@
 // Checks the account's permissions.
 #include "preflight.hpp"
 
+#include "json_at.hpp"
+
 #include <hypertune/error.hpp>
 
 #include <boost/json/object.hpp>
@@ -35,9 +37,7 @@ bool is_allowed(Client client, const Permission& permission, const std::stop_tok
                                  .named = true},  // it makes no object, so it can be repeated
                                 stop)
                           .json();
-  boost::system::error_code error;
-  const auto* allowed = answer.find_pointer("/status/allowed", error);
-  return allowed != nullptr && allowed->is_bool() && allowed->get_bool();
+  return flag_at(answer, "/status/allowed");
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace hypertune::inline v0::k8s {
 namespace json = boost::json;
 
 json::value Answer::json() const {
-  auto value = detail::parse_json(body);
+  auto value = parse_json(body);
   if (!value) fail(Errc::protocol, "the API server's answer is no JSON: '{}'", detail::one_line(body, 80));
   return *std::move(value);
 }

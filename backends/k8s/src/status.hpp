@@ -1,18 +1,14 @@
 // Status: converts the API server's failures to ApiError.
 #pragma once
 
+#include "json_at.hpp"
+
 #include <hypertune/k8s/api_error.hpp>
-#include <hypertune/remote/detail/json_read.hpp>
 
 #include <string>
 #include <string_view>
 
 namespace hypertune::inline v0::k8s::detail {
-
-using remote::detail::array_in;
-using remote::detail::object_in;
-using remote::detail::parse_json;
-using remote::detail::text_in;
 
 /// Any text as one line: without control characters, and not too long.
 std::string one_line(std::string_view text, std::size_t most = 400);

@@ -36,12 +36,9 @@ struct Identity {
 };
 
 json::value parsed_or_error(std::string_view text, const json::storage_ptr& storage) {
-  json::error_code error;
-  json::parse_options options;
-  options.max_depth = 64;
-  auto value = json::parse(json::string_view(text.data(), text.size()), error, storage, options);
-  if (error) fail(Errc::protocol, "what is no JSON: '{}'", one_line(text, 60));
-  return value;
+  auto value = parse_json(text, storage);
+  if (!value) fail(Errc::protocol, "what is no JSON: '{}'", one_line(text, 60));
+  return *std::move(value);
 }
 
 }  // namespace

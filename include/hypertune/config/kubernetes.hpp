@@ -8,41 +8,9 @@
 #include <hypertune/config/pod_check.hpp>
 #include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/transfer.hpp>
-#include <hypertune/config/yaml.hpp>
-#include <hypertune/record/json_text.hpp>
-
-#include <string>
-#include <utility>
+#include <hypertune/config/yaml_json.hpp>
 
 namespace hypertune::inline v0::detail {
-
-/// Appends a node and its children as JSON, which is valid YAML too.
-inline void append_json_of(std::string& out, const Node& node) {
-  const char* separator = "";
-  if (node.is_map()) {
-    out += '{';
-    for (const auto& [key, value] : node.entries()) {
-      out += std::exchange(separator, ", ");
-      append_json(out, key);
-      out += ": ";
-      append_json_of(out, value);
-    }
-    out += '}';
-  } else if (node.is_list()) {
-    out += '[';
-    for (const auto& item : node.items()) {
-      out += std::exchange(separator, ", ");
-      append_json_of(out, item);
-    }
-    out += ']';
-  } else if (node.is_null()) {
-    out += "null";
-  } else {
-    const Value value = node.scalar();
-    const auto* real = std::get_if<double>(&value);
-    real != nullptr ? append_json(out, *real) : append_json(out, value);  // 1.0 is 1, as kubectl sends it
-  }
-}
 
 inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   KubernetesOptions kubernetes;
@@ -56,7 +24,8 @@ inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   if (const auto transfer = node.find("transfer")) kubernetes.transfer = transfer_from_yaml(*transfer);
   if (const auto pod = node.find("pod")) {
     check_pod(*pod);
-    append_json_of(kubernetes.pod, *pod);
+    JsonWriter json(JsonFor::file);
+    kubernetes.pod = put_yaml(json, *pod).take();  // is valid YAML, too
   }
   checked(node, [&] {
     check_options(kubernetes);

@@ -1,10 +1,9 @@
 // events.jsonl: the whole history of an experiment, one JSON object per line.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/callback.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 #include <hypertune/record/log_files.hpp>
 #include <hypertune/record/record.hpp>
 
@@ -26,192 +25,135 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// Writes the fields of an event, each after a comma.
+/// Appends the line of a record.
 class JsonEvent {
  public:
-  JsonEvent(std::string& out, const Record& record) : out_(&out) {
-    out += detail::format("{{\"sequence\": {}, \"time\": ", record.sequence);
-    append_json(out, record.time);
+  JsonEvent(std::string& out, const Record& record) : out_(JsonFor::file, std::move(out)) {
+    out_.begin_object().member("sequence", record.sequence).member("time", record.time);
     detail::visit(*this, record.what);
-    out += "}\n";
+    out = out_.end_object().white("\n").take();
   }
 
-  void operator()(const record::ExperimentStarted& e) const {
+  void operator()(const record::ExperimentStarted& e) {
     event("experiment_started");
-    text("name", e.name);
-    key("objectives");
-    *out_ += '[';
-    for (std::size_t i = 0; i < e.objectives.size(); ++i) {
-      *out_ += i == 0 ? "{\"metric\": " : ", {\"metric\": ";
-      append_json(*out_, e.objectives[i].metric);
-      *out_ += detail::format(", \"mode\": \"{}\"}}", to_string(e.objectives[i].mode));
-    }
-    *out_ += ']';
+    out_.member("name", e.name).key("objectives").begin_array();
+    for (const auto& each : e.objectives)
+      out_.begin_object().member("metric", each.metric).member("mode", to_string(each.mode)).end_object();
+    out_.end_array();
     if (!e.constraints.empty()) {
-      key("constraints");
-      *out_ += '[';
-      for (std::size_t i = 0; i < e.constraints.size(); ++i) {
-        *out_ += i == 0 ? "{\"metric\": " : ", {\"metric\": ";
-        append_json(*out_, e.constraints[i].metric);
-        *out_ += e.constraints[i].side == Mode::minimize ? ", \"at_most\": " : ", \"at_least\": ";
-        append_json(*out_, e.constraints[i].value);
-        *out_ += '}';
-      }
-      *out_ += ']';
+      out_.key("constraints").begin_array();
+      for (const auto& each : e.constraints)
+        out_.begin_object()
+            .member("metric", each.metric)
+            .member(each.side == Mode::minimize ? "at_most" : "at_least", each.value)
+            .end_object();
+      out_.end_array();
     }
-    text("space", e.space);
-    text("searcher", e.searcher);
-    text("scheduler", e.scheduler);
-    text("executor", e.executor);
-    number("samples", e.samples);
-    number("seed", e.seed);
-    flag("resumed", e.resumed);
+    out_.member("space", e.space)
+        .member("searcher", e.searcher)
+        .member("scheduler", e.scheduler)
+        .member("executor", e.executor)
+        .member("samples", e.samples)
+        .member("seed", e.seed)
+        .member("resumed", e.resumed);
   }
-  void operator()(const record::TrialCreated& e) const {
+  void operator()(const record::TrialCreated& e) {
     event("trial_created");
-    number("trial", e.trial);
-    key("params");
-    append_json_object(*out_, e.params);
-    flag("known", e.known);
+    out_.member("trial", e.trial).key("params").pairs(e.params).member("known", e.known);
   }
-  void operator()(const record::TrialStarted& e) const {
+  void operator()(const record::TrialStarted& e) {
     event("trial_started");
-    number("trial", e.trial);
-    number("attempt", e.attempt);
-    number("next_step", e.next_step);
-    text("host", e.host);
-    numbers("cpus", e.cpus);
-    numbers("gpus", e.gpus);
+    out_.member("trial", e.trial)
+        .member("attempt", e.attempt)
+        .member("next_step", e.next_step)
+        .member("host", e.host)
+        .member("cpus", e.cpus)
+        .member("gpus", e.gpus);
     if (!e.others.empty()) hosts("other_hosts", e.others);
   }
-  void operator()(const record::TrialResized& e) const {
+  void operator()(const record::TrialResized& e) {
     event("trial_resized");
-    number("trial", e.trial);
-    number("attempt", e.attempt);
-    number("generation", e.generation);
+    out_.member("trial", e.trial).member("attempt", e.attempt).member("generation", e.generation);
     hosts("hosts", e.workers);
-    text("why", e.why);
+    out_.member("why", e.why);
   }
-  void operator()(const record::WorkersRequested& e) const {
+  void operator()(const record::WorkersRequested& e) {
     event("workers_asked");
-    number("trial", e.trial);
-    number("workers", e.workers);
-    flag("by_user", e.by_user);
+    out_.member("trial", e.trial).member("workers", e.workers).member("by_user", e.by_user);
   }
-  void operator()(const record::TrialReported& e) const {
+  void operator()(const record::TrialReported& e) {
     event("trial_reported");
-    number("trial", e.trial);
-    number("attempt", e.attempt);
-    number("step", e.step);
-    key("metrics");
-    append_json_object(*out_, e.metrics);
+    out_.member("trial", e.trial).member("attempt", e.attempt).member("step", e.step).key("metrics").pairs(e.metrics);
   }
-  void operator()(const record::AttributesSet& e) const {
+  void operator()(const record::AttributesSet& e) {
     event("attributes");
-    if (e.trial >= 0) number("trial", e.trial);
-    key("attributes");
-    append_json_object(*out_, e.attributes);
+    if (e.trial >= 0) out_.member("trial", e.trial);
+    out_.key("attributes").pairs(e.attributes);
   }
-  void operator()(const record::TrialCheckpointed& e) const {
+  void operator()(const record::TrialCheckpointed& e) {
     event("trial_checkpointed");
-    number("trial", e.trial);
+    out_.member("trial", e.trial);
     checkpoint(e.checkpoint);
   }
-  void operator()(const record::CheckpointDropped& e) const {
+  void operator()(const record::CheckpointDropped& e) {
     event("checkpoint_dropped");
-    number("trial", e.trial);
+    out_.member("trial", e.trial);
     checkpoint(e.checkpoint);
-    text("why", e.why);
+    out_.member("why", e.why);
   }
-  void operator()(const record::TrialPaused& e) const {
+  void operator()(const record::TrialPaused& e) {
     event("trial_paused");
-    number("trial", e.trial);
+    out_.member("trial", e.trial);
   }
-  void operator()(const record::TrialExploited& e) const {
+  void operator()(const record::TrialExploited& e) {
     event("trial_mutated");
-    number("trial", e.trial);
-    number("donor", e.donor);
+    out_.member("trial", e.trial).member("donor", e.donor);
     checkpoint(e.checkpoint);
-    key("params");
-    append_json_object(*out_, e.params);
+    out_.key("params").pairs(e.params);
   }
-  void operator()(const record::AttemptFailed& e) const {
+  void operator()(const record::AttemptFailed& e) {
     event("attempt_failed");
-    number("trial", e.trial);
-    number("attempt", e.attempt);
+    out_.member("trial", e.trial).member("attempt", e.attempt);
     cause(e.cause);
-    flag("retry", e.retry);
-    if (e.doubted) flag("doubted", true);
+    out_.member("retry", e.retry);
+    if (e.doubted) out_.member("doubted", true);
   }
-  void operator()(const record::TrialEnded& e) const {
+  void operator()(const record::TrialEnded& e) {
     event("trial_ended");
-    number("trial", e.trial);
-    text("state", to_string(e.state));
-    if (e.cause)
-      cause(*e.cause);
-    else
-      (key("cause"), *out_ += "null");
+    out_.member("trial", e.trial).member("state", to_string(e.state));
+    e.cause ? cause(*e.cause) : static_cast<void>(out_.member("cause", nullptr));
   }
-  void operator()(const record::HostGained& e) const {
+  void operator()(const record::HostGained& e) {
     event("host_gained");
-    text("host", e.host);
+    out_.member("host", e.host);
   }
-  void operator()(const record::HostLost& e) const {
+  void operator()(const record::HostLost& e) {
     event("host_lost");
-    text("host", e.host);
-    text("why", e.why);
+    out_.member("host", e.host).member("why", e.why);
   }
-  void operator()(const record::ExperimentEnded& e) const {
+  void operator()(const record::ExperimentEnded& e) {
     event("experiment_ended");
-    flag("interrupted", e.interrupted);
-    text("why", e.why);
+    out_.member("interrupted", e.interrupted).member("why", e.why);
   }
 
  private:
-  void key(std::string_view name) const { ((*out_ += ", \"") += name) += "\": "; }
-  void event(std::string_view name) const { text("event", name); }
-  void text(std::string_view name, std::string_view value) const {
-    key(name);
-    append_json(*out_, value);
+  void event(std::string_view name) { out_.member("event", name); }
+  void hosts(std::string_view name, const std::vector<record::WorkerPlace>& places) {
+    out_.key(name).begin_array();
+    for (const auto& place : places) out_.value(place.host);
+    out_.end_array();
   }
-  template <class Number>
-  void number(std::string_view name, Number value) const {
-    key(name);
-    *out_ += detail::format("{}", value);
+  void checkpoint(const CheckpointInfo& info) {
+    out_.member("checkpoint", info.name)
+        .member("steps", info.steps)
+        .member("bytes", info.bytes)
+        .member("digest", info.digest);
   }
-  void flag(std::string_view name, bool value) const {
-    key(name);
-    *out_ += value ? "true" : "false";
-  }
-  void numbers(std::string_view name, const std::vector<int>& values) const {
-    key(name);
-    *out_ += '[';
-    for (std::size_t i = 0; i < values.size(); ++i) *out_ += detail::format("{}{}", i == 0 ? "" : ", ", values[i]);
-    *out_ += ']';
-  }
-  void hosts(std::string_view name, const std::vector<record::WorkerPlace>& places) const {
-    key(name);
-    *out_ += '[';
-    for (const auto& place : places) {
-      if (&place != &places.front()) *out_ += ", ";
-      append_json(*out_, place.host);
-    }
-    *out_ += ']';
-  }
-  void checkpoint(const CheckpointInfo& info) const {
-    text("checkpoint", info.name);
-    number("steps", info.steps);
-    number("bytes", info.bytes);
-    text("digest", info.digest);
-  }
-  void cause(const Cause& cause) const {
-    key("cause");
-    *out_ += detail::format("{{\"blame\": \"{}\", \"text\": ", to_string(cause.source));
-    append_json(*out_, cause.text);
-    *out_ += '}';
+  void cause(const Cause& cause) {
+    out_.key("cause").begin_object().member("blame", to_string(cause.source)).member("text", cause.text).end_object();
   }
 
-  std::string* out_;
+  JsonWriter out_;
 };
 
 /// The number of the record in a complete line of events.jsonl; 0 if the line is not a record.

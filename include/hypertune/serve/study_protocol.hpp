@@ -1,9 +1,8 @@
 // Ask/tell as JSON: one request in, one answer out, independent of the transport.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
 #include <hypertune/record/analysis.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 #include <hypertune/serve/http_answer.hpp>
 #include <hypertune/tune/study.hpp>
 
@@ -164,45 +163,42 @@ inline Attributes attributes_from(const json::value& value, std::string_view bod
   return attributes;
 }
 
-/// Appends a real number as JSON. There is no infinity and no NaN in it: they are texts that number_from() accepts.
-inline void append_real(std::string& out, double number) {
+/// Writes a real number. There is no infinity and no NaN in JSON: they are texts that number_from() accepts.
+inline void put_real(JsonWriter& out, double number) {
   if (std::isfinite(number))
-    append_json(out, Value(number));
+    out.value(Value(number));
   else
-    out += std::isnan(number) ? R"("nan")" : number > 0 ? R"("inf")" : R"("-inf")";
+    out.value(std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
 }
 
 /// The beginning of a JSON object that is about a trial. Written as text, as everything else that receives parameters:
 /// Boost.JSON writes 1.0 as 1E0.
-inline std::string trial_json(TrialId trial, const Params& params) {
-  std::string out = detail::format(R"({{"trial": {}, "params": )", trial);
-  append_json_object(out, params);
-  return out;
+inline JsonWriter& put_trial_of_study(JsonWriter& out, TrialId trial, const Params& params) {
+  return out.begin_object().member("trial", trial).key("params").pairs(params);
 }
 
 /// The trials that no other trial dominates, with their values.
 inline std::string front_json(const Results& results) {
-  std::string front;
-  for (const TrialId id : pareto_front(results)) {
-    const TrialResult trial = results.trial(id);
-    front += (front.empty() ? "" : ", ") + trial_json(id, trial.params) + R"(, "values": {)";
-    const char* separator = "";
-    for (const auto& objective : results.experiment().objectives)
-      if (const double* value = find_metric(trial.metrics, objective.metric)) {
-        append_json(front += std::exchange(separator, ", "), objective.metric);
-        append_real(front += ": ", *value);
-      }
-    front += "}}";
-  }
+  const auto front = pareto_front(results);
   if (front.empty()) fail(Errc::experiment, "no trial has a value of every objective yet");
-  return R"({"front": [)" + front + "]}";
+  JsonWriter out(JsonFor::file);
+  out.begin_object().key("front").begin_array();
+  for (const TrialId id : front) {
+    const TrialResult trial = results.trial(id);
+    put_trial_of_study(out, id, trial.params).key("values").begin_object();
+    for (const auto& objective : results.experiment().objectives)
+      if (const double* value = find_metric(trial.metrics, objective.metric))
+        put_real(out.key(objective.metric), *value);
+    out.end_object().end_object();
+  }
+  return out.end_array().end_object().take();
 }
 
 inline std::string best_json(const Results& results) {
   const auto best = results.best();
-  std::string out = trial_json(best.trial, best.params) + R"(, "value": )";
-  append_real(out, best.best->value);
-  return out + detail::format(R"(, "step": {}}})", best.best->step);
+  JsonWriter out(JsonFor::file);
+  put_real(put_trial_of_study(out, best.trial, best.params).key("value"), best.best->value);
+  return out.member("step", best.best->step).end_object().take();
 }
 
 inline json::object parse_request(std::string_view body) {
@@ -241,9 +237,11 @@ inline HttpAnswer answer_study(ErasedStudy& study, std::string_view method, std:
     const auto request = detail::parse_request(body);
     if (target == "/ask") {
       detail::require_known_keys(request, {});
-      if (const auto asked = study.ask())
-        return {200, detail::trial_json(asked->trial, asked->params) +
-                         detail::format(R"(, "step": {}}})", asked->next_step)};
+      if (const auto asked = study.ask()) {
+        detail::JsonWriter out(detail::JsonFor::file);
+        detail::put_trial_of_study(out, asked->trial, asked->params).member("step", asked->next_step).end_object();
+        return {200, out.take()};
+      }
       answer = {{"trial", nullptr}, {"exhausted", study.exhausted()}, {"out", detail::json::value_from(study.out())}};
     } else if (target == "/tell") {
       detail::require_known_keys(request, {"trial", "value", "values", "state", "why", "attributes"},

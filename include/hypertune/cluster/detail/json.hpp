@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/cluster/machine.hpp>
-#include <hypertune/remote/detail/json_read.hpp>
+#include <hypertune/detail/json_read.hpp>
 
 #include <boost/json.hpp>
 
@@ -16,32 +16,20 @@ namespace hypertune::inline v0::cluster::detail {
 
 namespace json = boost::json;
 
-using remote::detail::array_in;
-using remote::detail::each_object;
-using remote::detail::object_in;
-using remote::detail::parse_json;
+using hypertune::detail::array_in;
+using hypertune::detail::each_object;
+using hypertune::detail::flag_in;
+using hypertune::detail::number_in;
+using hypertune::detail::object_in;
+using hypertune::detail::parse_json;
 
 inline std::string text_of(const json::object& object, std::string_view key) {
-  return std::string(remote::detail::text_in(object, key));
-}
-
-inline double number_of(const json::object& object, std::string_view key, double fallback = 0) {
-  const auto* value = remote::detail::value_in(object, key);
-  if (value == nullptr || !value->is_number()) return fallback;
-  json::error_code error;
-  const double x = value->to_number<double>(error);
-  return error ? fallback : x;
+  return std::string(hypertune::detail::text_in(object, key));
 }
 
 /// Converts an external number of units of 2^`shift` bytes to bytes; 0 if it is negative or too large.
 inline std::uint64_t bytes_of(double count, unsigned shift) {
   return count > 0 && count < 0x1p43 ? static_cast<std::uint64_t>(count) << shift : 0;
-}
-
-inline bool flag_of(const json::object& object, std::string_view key) {
-  const auto* value = remote::detail::value_in(object, key);
-  const auto* flag = value != nullptr ? value->if_bool() : nullptr;
-  return flag != nullptr && *flag;
 }
 
 /// Whether the text can be used as a name in a command line: not an option, no spaces, quotes or unprintable

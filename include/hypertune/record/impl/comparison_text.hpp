@@ -4,7 +4,7 @@
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/comparison.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 #include <hypertune/record/text_table.hpp>
 
 #include <algorithm>
@@ -68,67 +68,33 @@ inline std::string test_text(const GroupComparison& test, const Comparison& all,
   return text;
 }
 
-inline void append_json(std::string& out, const std::optional<double>& value) {
-  value ? append_json(out, *value) : static_cast<void>(out += "null");
-}
-inline void append_json(std::string& out, const std::optional<Interval>& interval) {
-  if (!interval) return static_cast<void>(out += "null");
-  append_json(out += '[', interval->low);
-  append_json(out += ", ", interval->high);
-  out += ']';
+inline void put_interval(JsonWriter& out, std::string_view name, const std::optional<Interval>& interval) {
+  out.key(name);
+  interval ? out.begin_array().value(interval->low).value(interval->high).end_array() : out.value(nullptr);
 }
 
-/// Writes `"key": value` pairs, one after the other.
-class JsonFields {
- public:
-  explicit JsonFields(std::string& out) : out_(&out) { out += '{'; }
-  template <class T>
-  JsonFields& operator()(std::string_view key, const T& value) {
-    append_json(*out_ += std::exchange(separator_, ", "), key);
-    *out_ += ": ";
-    if constexpr (std::is_same_v<T, bool>)
-      *out_ += value ? "true" : "false";
-    else if constexpr (std::is_integral_v<T>)
-      append_number(*out_, value);
-    else if constexpr (std::is_convertible_v<const T&, std::string_view>)
-      append_json(*out_, std::string_view(value));
-    else
-      append_json(*out_, value);
-    return *this;
-  }
-  /// Writes only the key; the caller writes the value.
-  void key(std::string_view name) {
-    append_json(*out_ += std::exchange(separator_, ", "), name);
-    *out_ += ": ";
-  }
-  void end() { *out_ += '}'; }
-
- private:
-  std::string* out_;
-  const char* separator_ = "";
-};
-
-inline void append_test(std::string& out, const GroupComparison& test) {
-  JsonFields object(out);
-  object("a", test.a)("b", test.b)("samples", test.of_trials ? "trials" : "experiments")("count_a", test.count_a)(
-      "count_b", test.count_b)("median_a", test.median_a)("median_b", test.median_b)("median_difference",
-                                                                                     test.median_difference);
+inline void put_test(JsonWriter& out, const GroupComparison& test) {
+  out.begin_object().member("a", test.a).member("b", test.b);
+  out.member("samples", test.of_trials ? "trials" : "experiments");
+  out.member("count_a", test.count_a).member("count_b", test.count_b);
+  out.member("median_a", test.median_a).member("median_b", test.median_b);
+  put_interval(out, "median_difference", test.median_difference);
   const RankTest none;
   const RankTest& rank = test.test ? *test.test : none;
   const auto tested = [&](double value) { return test.test ? std::optional(value) : std::nullopt; };
-  object("probability_a_better", tested(rank.effect))("interval", rank.interval)("p", rank.p)("p_holm", test.p)(
-      "least_p", tested(rank.least_p))("test", rank.method);
-  object.key("best_of");
+  out.member("probability_a_better", tested(rank.effect));
+  put_interval(out, "interval", rank.interval);
+  out.member("p", rank.p).member("p_holm", test.p).member("least_p", tested(rank.least_p)).member("test", rank.method);
+  out.key("best_of");
   if (test.best_of) {
-    JsonFields best(out);
-    best("draws", test.best_of->draws)("expected_a", test.best_of->expected_a)("expected_b", test.best_of->expected_b)(
-        "probability_a_better", test.best_of->probability)("interval", test.best_of->interval);
-    best.end();
+    out.begin_object().member("draws", test.best_of->draws).member("expected_a", test.best_of->expected_a);
+    out.member("expected_b", test.best_of->expected_b).member("probability_a_better", test.best_of->probability);
+    put_interval(out, "interval", test.best_of->interval);
+    out.end_object();
   } else {
-    out += "null";
+    out.value(nullptr);
   }
-  object("verdict", test.verdict);
-  object.end();
+  out.member("verdict", test.verdict).end_object();
 }
 
 }  // namespace detail
@@ -178,43 +144,30 @@ std::string comparison_table(const Comparison& comparison, std::size_t width) {
 }
 
 std::string comparison_json(const Comparison& comparison) {
-  std::string out;
-  detail::JsonFields object(out);
-  const auto& first = comparison.experiments.front();
-  object("metric", first.objective.metric)("mode", to_string(first.objective.mode));
-  object.key("equal");
-  {
-    detail::JsonFields equal(out);
-    equal("trials", comparison.equal_trials)("reports", comparison.equal.reports)("seconds", comparison.equal.elapsed);
-    equal.end();
+  detail::JsonWriter out(detail::JsonFor::file);
+  const auto& objective = comparison.experiments.front().objective;
+  out.begin_object().member("metric", objective.metric).member("mode", to_string(objective.mode));
+  out.key("equal").begin_object();
+  out.member("trials", comparison.equal_trials).member("reports", comparison.equal.reports);
+  out.member("seconds", comparison.equal.elapsed).end_object();
+  out.key("experiments").begin_array();
+  for (const auto& each : comparison.experiments) {
+    if (&each != &comparison.experiments.front()) out.next("\n ");
+    out.begin_object().member("folder", each.directory.string()).member("name", each.label).member("group", each.group);
+    out.member("trials", each.trials).member("failed", each.failed).member("reports", each.spent.reports);
+    out.member("seconds", each.spent.elapsed).member("best", each.best).member("best_trial", each.best_trial);
+    out.member("at_equal_trials", each.best_of_trials(comparison.equal_trials));
+    out.member("at_equal_reports", each.best_at_reports(comparison.equal.reports));
+    out.member("at_equal_seconds", each.best_at_time(comparison.equal.elapsed)).key("settings").begin_object();
+    for (const auto& name : comparison.differing) out.member(name, setting(each, name));
+    out.end_object().end_object();
   }
-  object.key("experiments");
-  for (const char* separator = "["; const auto& each : comparison.experiments) {
-    out += std::exchange(separator, ",\n ");
-    detail::JsonFields fields(out);
-    fields("folder", each.directory.string())("name", each.label)("group", each.group)("trials", each.trials)(
-        "failed", each.failed)("reports", each.spent.reports)("seconds", each.spent.elapsed)("best", each.best);
-    fields("best_trial", each.best_trial)("at_equal_trials", each.best_of_trials(comparison.equal_trials))(
-        "at_equal_reports", each.best_at_reports(comparison.equal.reports))(
-        "at_equal_seconds", each.best_at_time(comparison.equal.elapsed));
-    fields.key("settings");
-    detail::JsonFields settings(out);
-    for (const auto& name : comparison.differing) settings(name, setting(each, name));
-    settings.end();
-    fields.end();
+  out.end_array().member("at", detail::budget_text(comparison.at)).key("tests").begin_array();
+  for (const auto& test : comparison.tests) {
+    if (&test != &comparison.tests.front()) out.next("\n ");
+    detail::put_test(out, test);
   }
-  out += ']';
-  object("at", std::string_view(detail::budget_text(comparison.at)));
-  object.key("tests");
-  out += '[';
-  for (const char* separator = ""; const auto& test : comparison.tests) {
-    out += std::exchange(separator, ",\n ");
-    detail::append_test(out, test);
-  }
-  out += ']';
-  object("note", comparison.note);
-  object.end();
-  return out;
+  return out.end_array().member("note", comparison.note).end_object().take();
 }
 
 }  // namespace hypertune::inline v0

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/trial/metric_name.hpp>
 
@@ -14,14 +14,13 @@
 namespace hypertune::inline v0 {
 
 std::string schedule_json(std::span<const ScheduleEntry> schedule) {
-  std::string out = "[";
+  detail::JsonWriter out(detail::JsonFor::file);
+  out.begin_array();
   for (const auto& entry : schedule) {
-    out += detail::format("{}\n  {{\"from_step\": {}, \"trial\": {}, \"params\": ", out.size() > 1 ? "," : "",
-                          entry.from_step, entry.trial);
-    detail::append_json_object(out, entry.params);
-    out += '}';
+    out.next("\n  ").begin_object().member("from_step", entry.from_step).member("trial", entry.trial);
+    out.key("params").pairs(entry.params).end_object();
   }
-  return out += "\n]\n";
+  return out.white("\n").end_array().white("\n").take();
 }
 
 namespace detail {
@@ -40,39 +39,27 @@ inline void append_csv(std::string& out, std::string_view text) {
   out += '"';
 }
 
-inline void append_trial_json(std::string& out, const TrialResult& trial) {
-  out += detail::format(R"({{"trial": {}, "state": "{}", "params": )", trial.trial, to_string(trial.state));
-  append_json_object(out, trial.params);
-  out += detail::format(R"(, "steps": {}, "metrics": )", trial.steps);
-  append_json_object(out, trial.metrics);
-  out += R"(, "best": )";
-  if (trial.best) {
-    out += detail::format(R"({{"step": {}, )", trial.best->step);
-    append_json(out, metric_key(trial.best->metric));
-    out += ": ";
-    append_json(out, trial.best->value);
-    out += '}';
-  } else {
-    out += "null";
-  }
-  if (trial.feasible) out += detail::format(R"(, "feasible": {})", *trial.feasible);
-  if (!trial.attributes.empty()) append_json_object(out += R"(, "attributes": )", trial.attributes);
-  out += detail::format(R"(, "failures": {}, "cause": )", trial.failure_count());
-  if (trial.cause)
-    append_json(out, trial.cause->text);
+/// The caller closes it.
+inline void put_trial(JsonWriter& out, const TrialResult& trial) {
+  out.begin_object().member("trial", trial.trial).member("state", to_string(trial.state));
+  out.key("params").pairs(trial.params).member("steps", trial.steps).key("metrics").pairs(trial.metrics).key("best");
+  if (trial.best)
+    out.begin_object()
+        .member("step", trial.best->step)
+        .member(metric_key(trial.best->metric), trial.best->value)
+        .end_object();
   else
-    out += "null";
+    out.value(nullptr);
+  if (trial.feasible) out.member("feasible", *trial.feasible);
+  if (!trial.attributes.empty()) out.key("attributes").pairs(trial.attributes);
+  out.member("failures", trial.failure_count()).key("cause");
+  trial.cause ? out.value(trial.cause->text) : out.value(nullptr);
 }
 
-inline void append_report_json(std::string& out, const record::TrialReported& report) {
-  out += detail::format(R"({{"step": {})", report.step);
-  for (const auto& [name, value] : report.metrics) {
-    out += ", ";
-    append_json(out, metric_key(name));
-    out += ": ";
-    append_json(out, value);
-  }
-  out += '}';
+inline void put_report(JsonWriter& out, const record::TrialReported& report) {
+  out.begin_object().member("step", report.step);
+  for (const auto& [name, value] : report.metrics) out.member(metric_key(name), value);
+  out.end_object();
 }
 
 }  // namespace detail
@@ -120,10 +107,9 @@ std::string Results::csv() const {
 }
 
 std::string Results::json(const TrialResult& result) const {
-  std::string out;
-  detail::append_trial_json(out, result);
-  out += '}';
-  return out;
+  detail::JsonWriter out(detail::JsonFor::file);
+  detail::put_trial(out, result);
+  return out.end_object().take();
 }
 
 std::string Results::json(bool history) const {
@@ -133,18 +119,20 @@ std::string Results::json(bool history) const {
 }
 
 void Results::write_json(const std::function<void(std::string_view)>& sink, bool history) const {
-  std::string text = "[";
+  using detail::JsonFor;
+  detail::JsonWriter out(JsonFor::file), reports(JsonFor::file);
+  out.begin_array();
   std::size_t next = 0;  // index of the trial that is written next
-  std::string reports;
   const auto finish = [&] {
-    text += next == 0 ? "\n" : ",\n";
-    detail::append_trial_json(text, result(trials_[next], first_objective()));
-    if (history) (text += R"(, "history": [)").append(reports) += ']';
-    text += '}';
-    reports.clear();
+    detail::put_trial(out.next("\n"), result(trials_[next], first_objective()));
+    if (history) {
+      out.key("history").begin_array();
+      if (reports.size() > 0) out.raw(std::exchange(reports, detail::JsonWriter(JsonFor::file)).take());
+      out.end_array();
+    }
+    out.end_object();
     ++next;
-    sink(std::string_view(text));
-    text.clear();
+    sink(out.take());
   };
   if (history && !trials_.empty())
     JournalReader(directory())
@@ -153,13 +141,11 @@ void Results::write_json(const std::function<void(std::string_view)>& sink, bool
               const auto& report = std::get<record::TrialReported>(record.what);
               while (next < trials_.size() && trials_[next].id < report.trial) finish();
               if (next == trials_.size() || trials_[next].id != report.trial) return;
-              if (!reports.empty()) reports += ", ";
-              detail::append_report_json(reports, report);
+              detail::put_report(reports, report);
             },
             info_.records);
   while (next < trials_.size()) finish();
-  text += next == 0 ? "]\n" : "\n]\n";
-  sink(std::string_view(text));
+  sink(out.white(next == 0 ? "" : "\n").end_array().white("\n").take());
 }
 
 }  // namespace hypertune::inline v0

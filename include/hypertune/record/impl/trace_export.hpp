@@ -5,11 +5,9 @@
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/best_so_far.hpp>
 #include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trace_export.hpp>
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -34,58 +32,44 @@ class Writer {
  public:
   explicit Writer(const std::function<void(std::string_view)>& sink) : sink_(&sink) {}
 
-  void begin() { text_ = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"; }
+  void begin() { out_.begin_object().member("displayTimeUnit", "ms").key("traceEvents").begin_array(); }
   void end(std::string_view name, Seconds start) {
-    text_ += "\n], \"otherData\": {\"experiment\": ";
-    append_json(text_, name);
-    append_json(text_ += ", \"start\": ", start);
-    text_ += ", \"made_by\": \"hypertune\"}}\n";
-    (*sink_)(text_);
-    text_.clear();
+    out_.white("\n").end_array().key("otherData").begin_object().member("experiment", name).member("start", start);
+    out_.member("made_by", "hypertune").end_object().end_object().white("\n");
+    (*sink_)(out_.take());
   }
   void first_time(Seconds time) { start_ = time; }
   Seconds start() const { return start_; }
 
   std::int64_t micros(Seconds time) const { return std::llround((time - start_) * 1e6); }
 
-  /// Begins an event. The caller may append its `args` to the result.
-  std::string& event(char phase, std::string_view name, Slot slot, std::int64_t ts) {
+  /// Begins an event. The caller may add members, its `args` as the last.
+  JsonWriter& event(char phase, std::string_view name, Slot slot, std::int64_t ts) {
     close();
-    if (text_.size() > most_held) {
-      (*sink_)(text_);
-      text_.clear();
-    }
-    text_ += std::exchange(separator_, ",\n");
-    text_ += detail::format("{{\"ph\": \"{}\", \"pid\": {}, \"tid\": {}, \"ts\": {}, \"name\": ", phase, slot.process,
-                            slot.thread, ts);
-    append_json(text_, name);
+    if (out_.size() > most_held) (*sink_)(out_.take());
     open_ = true;
-    return text_;
+    out_.next("\n").begin_object().member("ph", std::string_view(&phase, 1)).member("pid", slot.process);
+    return out_.member("tid", slot.thread).member("ts", ts).member("name", name);
   }
   void close() {
-    if (std::exchange(open_, false)) text_ += '}';
+    if (std::exchange(open_, false)) out_.end_object();
   }
 
   void meta(const char* what, std::string_view name, Slot slot) {
-    append_json(event('M', what, slot, 0) += ", \"args\": {\"name\": ", name);
-    text_ += '}';
+    event('M', what, slot, 0).key("args").begin_object().member("name", name).end_object();
   }
   void sort_index(const char* what, int index, Slot slot) {
-    event('M', what, slot, 0) += detail::format(", \"args\": {{\"sort_index\": {}}}", index);
+    event('M', what, slot, 0).key("args").begin_object().member("sort_index", index).end_object();
   }
   /// An event without duration on a thread.
-  std::string& instant(std::string_view name, Slot slot, std::int64_t ts) {
-    return event('i', name, slot, ts) += ", \"s\": \"t\"";
+  JsonWriter& instant(std::string_view name, Slot slot, std::int64_t ts) {
+    return event('i', name, slot, ts).member("s", "t");
   }
-  /// The text of the event that was begun last.
-  std::string& text() { return text_; }
-  void args(const auto& pairs) { append_json_object(text_ += ", \"args\": ", pairs); }
 
  private:
   static constexpr std::size_t most_held = 1U << 16U;
   const std::function<void(std::string_view)>* sink_;
-  std::string text_;
-  const char* separator_ = "";
+  JsonWriter out_{JsonFor::file};
   bool open_ = false;
   Seconds start_ = 0;
 };
@@ -119,23 +103,15 @@ class Follower {
     driven_ = true;
     name_ = e.name;
     if (!best_ && !e.objectives.empty()) best_.emplace(e.objectives.front(), e.constraints);
-    auto& text = out_->event('B', e.resumed ? "resumed" : "started", drivers, now_);
-    append_json(text += ", \"args\": {\"search\": ", e.searcher);
-    append_json(text += ", \"schedule\": ", e.scheduler);
-    append_json(text += ", \"executor\": ", e.executor);
-    text += '}';
+    auto& out = out_->event('B', e.resumed ? "resumed" : "started", drivers, now_).key("args").begin_object();
+    out.member("search", e.searcher).member("schedule", e.scheduler).member("executor", e.executor).end_object();
   }
   void operator()(const record::ExperimentEnded& e) {
-    if (!e.why.empty()) {
-      append_json(out_->instant("ended", drivers, now_) += ", \"args\": {\"why\": ", e.why);
-      text_end();
-    }
+    if (!e.why.empty())
+      out_->instant("ended", drivers, now_).key("args").begin_object().member("why", e.why).end_object();
     end_driver(now_);
   }
-  void operator()(const record::TrialCreated& e) {
-    begin_state(e.trial, "pending");
-    out_->args(e.params);
-  }
+  void operator()(const record::TrialCreated& e) { begin_state(e.trial, "pending").key("args").pairs(e.params); }
   void operator()(const record::TrialStarted& e) {
     leave(e.trial);
     Running& trial = running_[e.trial];
@@ -150,10 +126,8 @@ class Follower {
   void operator()(const record::TrialResized& e) {
     const auto found = running_.find(e.trial);
     if (found == running_.end()) return;
-    append_json(out_->instant("resized", found->second.slots.front(), now_) +=
-                detail::format(", \"args\": {{\"workers\": {}, \"why\": ", e.workers.size()),
-                e.why);
-    text_end();
+    auto& out = out_->instant("resized", found->second.slots.front(), now_).key("args").begin_object();
+    out.member("workers", e.workers.size()).member("why", e.why).end_object();
     const std::vector<Slot> before = found->second.slots;  // a worker that stays on its host keeps its slot
     release(e.trial, found->second);
     occupy(e.trial, found->second, e.workers, e.attempt, e.generation, found->second.next_step, before);
@@ -162,29 +136,25 @@ class Follower {
   void operator()(const record::TrialReported& e) {
     if (const auto found = running_.find(e.trial); found != running_.end()) {
       Running& trial = found->second;
-      out_->event('X', detail::format("step {}", e.step), trial.slots.front(), trial.since) +=
-          detail::format(", \"dur\": {}", now_ - trial.since);
-      out_->args(e.metrics);
+      auto& out = out_->event('X', detail::format("step {}", e.step), trial.slots.front(), trial.since);
+      out.member("dur", now_ - trial.since).key("args").pairs(e.metrics);
       trial.since = now_;
       trial.reported = now_;
       trial.next_step = e.step + 1;
     }
     const auto value = best_ ? best_->add(e.trial, e.metrics) : std::nullopt;
     if (!value) return;
-    append_json(out_->event('C', "best so far", drivers, now_) += ", \"args\": {\"value\": ", *value);
-    text_end();
+    out_->event('C', "best so far", drivers, now_).key("args").begin_object().member("value", *value).end_object();
   }
   void operator()(const record::TrialCheckpointed& e) {
     const auto found = running_.find(e.trial);
     const Slot where = found == running_.end() ? trials : found->second.slots.front();
-    append_json(out_->instant("checkpoint", where, now_) +=
-                detail::format(", \"args\": {{\"trial\": {}, \"steps\": {}, \"bytes\": {}, \"name\": ", e.trial,
-                               e.checkpoint.steps, e.checkpoint.bytes),
-                e.checkpoint.name);
-    text_end();
+    auto& out = out_->instant("checkpoint", where, now_).key("args").begin_object().member("trial", e.trial);
+    out.member("steps", e.checkpoint.steps).member("bytes", e.checkpoint.bytes);
+    out.member("name", e.checkpoint.name).end_object();
     if (found != running_.end() && found->second.reported) {
-      span('b', "saving", "checkpoint", e.trial, *found->second.reported) +=
-          detail::format(", \"args\": {{\"steps\": {}, \"bytes\": {}}}", e.checkpoint.steps, e.checkpoint.bytes);
+      span('b', "saving", "checkpoint", e.trial, *found->second.reported).key("args").begin_object();
+      out.member("steps", e.checkpoint.steps).member("bytes", e.checkpoint.bytes).end_object();
       span('e', "saving", "checkpoint", e.trial, now_);
     }
     saved_[e.trial] = {where, now_, e.checkpoint.name};
@@ -195,21 +165,19 @@ class Follower {
     begin_state(e.trial, "paused");
   }
   void operator()(const record::TrialExploited& e) {
-    mark(e.trial, "exploited", detail::format("{{\"donor\": {}, \"steps\": {}}}", e.donor, e.checkpoint.steps));
+    mark(e.trial, "exploited").member("donor", e.donor).member("steps", e.checkpoint.steps).end_object();
     if (const auto donor = saved_.find(e.donor); donor != saved_.end()) saved_[e.trial] = donor->second;
   }
   void operator()(const record::AttemptFailed& e) {
-    std::string args = "{\"why\": ";
-    append_json(args, e.cause.text);
-    args += detail::format(", \"source\": \"{}\", \"attempt\": {}}}", to_string(e.cause.source), e.attempt);
-    mark(e.trial, "failed", args);
+    auto& out = mark(e.trial, "failed").member("why", e.cause.text).member("source", to_string(e.cause.source));
+    out.member("attempt", e.attempt).end_object();
     leave(e.trial);
     if (e.retry) begin_state(e.trial, "pending");
   }
   void operator()(const record::TrialEnded& e) {
-    std::string args = detail::format("{{\"state\": \"{}\"", to_string(e.state));
-    if (e.cause) append_json(args += ", \"why\": ", e.cause->text);
-    mark(e.trial, "ended", args += '}');
+    auto& out = mark(e.trial, "ended").member("state", to_string(e.state));
+    if (e.cause) out.member("why", e.cause->text);
+    out.end_object();
     leave(e.trial);
     if (const auto state = states_.find(e.trial); state != states_.end()) {
       async_end(e.trial, state->second);
@@ -221,12 +189,12 @@ class Follower {
   void operator()(const record::HostGained& e) { host_mark("host gained", e.host, ""); }
   void operator()(const record::HostLost& e) { host_mark("host lost", e.host, e.why); }
   void operator()(const record::AttributesSet& e) {
-    std::string args;
-    append_json_object(args, e.attributes);
-    mark(e.trial, "note", args);
+    auto& out = mark(e.trial, "note");
+    for (const auto& [name, value] : e.attributes) out.member(name, value);
+    out.end_object();
   }
   void operator()(const record::WorkersRequested& e) {
-    mark(e.trial, "workers asked", detail::format("{{\"workers\": {}}}", e.workers));
+    mark(e.trial, "workers asked").member("workers", e.workers).end_object();
   }
 
   const std::string& name() const { return name_; }
@@ -250,29 +218,28 @@ class Follower {
     std::string name;
   };
 
-  void text_end() { out_->text() += '}'; }
-
-  std::string& span(char phase, std::string_view name, const char* category, TrialId trial, std::int64_t ts) {
-    return out_->event(phase, name, trials, ts) +=
-           detail::format(", \"cat\": \"{}\", \"id\": \"{}-{}\"", category, category, trial);
+  JsonWriter& span(char phase, std::string_view name, const char* category, TrialId trial, std::int64_t ts) {
+    return out_->event(phase, name, trials, ts)
+        .member("cat", category)
+        .member("id", detail::format("{}-{}", category, trial));
   }
   void async_end(TrialId trial, const char* state) { span('e', state, "trial", trial, now_); }
-  void begin_state(TrialId trial, const char* state) {
+  JsonWriter& begin_state(TrialId trial, const char* state) {
     if (const auto found = states_.find(trial); found != states_.end()) async_end(trial, found->second);
     states_[trial] = state;
-    span('b', state, "trial", trial, now_);
+    return span('b', state, "trial", trial, now_);
   }
 
-  void mark(TrialId trial, const char* what, const std::string& args) {
+  /// The caller adds the arguments, and closes their object.
+  JsonWriter& mark(TrialId trial, const char* what) {
     const auto found = running_.find(trial);
     const Slot where = trial < 0 ? drivers : found == running_.end() ? trials : found->second.slots.front();
-    auto& text = out_->instant(trial < 0 ? what : detail::format("trial {} {}", trial, what), where, now_);
-    (text += ", \"args\": ") += args;
+    const auto name = trial < 0 ? what : detail::format("trial {} {}", trial, what);
+    return out_->instant(name, where, now_).key("args").begin_object();
   }
   void host_mark(const char* what, const std::string& host, const std::string& why) {
-    append_json(out_->instant(what, drivers, now_) += ", \"args\": {\"host\": ", host);
-    append_json(out_->text() += ", \"why\": ", why);
-    text_end();
+    auto& out = out_->instant(what, drivers, now_).key("args").begin_object();
+    out.member("host", host).member("why", why).end_object();
   }
 
   Slot take_slot(const std::string& name, const std::vector<Slot>& before) {
@@ -303,13 +270,9 @@ class Follower {
     trial.next_step = step;
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
       trial.slots.push_back(take_slot(places[rank].host, before));
-      auto& text = out_->event('B', detail::format("trial {}", id), trial.slots.back(), now_);
-      text += detail::format(
-          ", \"args\": {{\"trial\": {}, \"attempt\": {}, \"generation\": {}, \"rank\": {}, \"from_step\": {}", id,
-          attempt, generation, rank, step);
-      for (const auto& [what, numbers] : {std::pair("cpus", &places[rank].cpus), std::pair("gpus", &places[rank].gpus)})
-        text += detail::format(", \"{}\": [{}]", what, fmt::join(*numbers, ", "));
-      text += '}';
+      auto& out = out_->event('B', detail::format("trial {}", id), trial.slots.back(), now_).key("args").begin_object();
+      out.member("trial", id).member("attempt", attempt).member("generation", generation).member("rank", rank);
+      out.member("from_step", step).member("cpus", places[rank].cpus).member("gpus", places[rank].gpus).end_object();
     }
   }
   void release(TrialId id, Running& trial) {
@@ -331,17 +294,17 @@ class Follower {
   void arrive(TrialId id, const Running& trial) {
     const auto saved = saved_.find(id);
     if (saved == saved_.end() || trial.next_step == 0) return;
-    const auto flow = [&](char phase, Slot slot, std::int64_t ts) -> std::string& {
-      return out_->event(phase, "goes on from", slot, ts) +=
-             detail::format(", \"cat\": \"checkpoint\", \"id\": \"flow-{}\"", flows_);
+    const auto flow = [&](char phase, Slot slot, std::int64_t ts) -> JsonWriter& {
+      auto& out = out_->event(phase, "goes on from", slot, ts).member("cat", "checkpoint");
+      return out.member("id", detail::format("flow-{}", flows_));
     };
     ++flows_;
     flow('s', saved->second.where, saved->second.time);
-    flow('f', trial.slots.front(), now_) += ", \"bp\": \"e\"";
+    flow('f', trial.slots.front(), now_).member("bp", "e");
   }
   void count() {
-    out_->event('C', "running trials", drivers, now_) +=
-        detail::format(", \"args\": {{\"trials\": {}}}", running_.size());
+    auto& out = out_->event('C', "running trials", drivers, now_).key("args").begin_object();
+    out.member("trials", running_.size()).end_object();
   }
   // A driver that was killed could not record that its trials no longer run.
   void end_driver(std::int64_t ts) {

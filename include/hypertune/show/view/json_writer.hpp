@@ -1,113 +1,11 @@
-// JsonWriter: writes JSON as text, one value after another.
+// JsonWriter of the page.
 #pragma once
 
-#include <hypertune/record/json_text.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
+#include <hypertune/record/json_writer.hpp>
 
 namespace hypertune::inline v0::view {
 
-struct Null {};
-
-/// Whether JavaScript shows all digits of a whole number. The page is given others as texts.
-constexpr bool is_exact_in_browser(std::int64_t whole) {
-  constexpr std::int64_t limit = std::int64_t{1} << 53;
-  return whole >= -limit && whole <= limit;
-}
-
-/// Inserts the commas. Numbers that are not finite become the strings "NaN", "Infinity", "-Infinity"; bytes that are
-/// not UTF-8 become U+FFFD. The caller must close everything it opens.
-class JsonWriter {
- public:
-  JsonWriter& begin_object() { return open('{'); }
-  JsonWriter& end_object() { return close('}'); }
-  JsonWriter& begin_array() { return open('['); }
-  JsonWriter& end_array() { return close(']'); }
-  JsonWriter& key(std::string_view name) {
-    comma();
-    detail::append_json(text_, name);
-    text_ += ':';
-    first_ = true;
-    return *this;
-  }
-  JsonWriter& value(Null) { return raw("null"); }
-  JsonWriter& value(bool flag) { return raw(flag ? "true" : "false"); }
-  JsonWriter& value(double number) {
-    comma();
-    detail::append_json(text_, number);
-    return *this;
-  }
-  template <std::integral Number>
-  JsonWriter& value(Number number) {
-    comma();
-    detail::append_number(text_, number);
-    return *this;
-  }
-  JsonWriter& value(std::string_view text) {
-    comma();
-    detail::append_json(text_, text);
-    return *this;
-  }
-  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
-  JsonWriter& value(const std::string& text) { return value(std::string_view(text)); }
-  JsonWriter& value(const Value& any) {
-    if (const auto* whole = std::get_if<std::int64_t>(&any); whole != nullptr && !is_exact_in_browser(*whole))
-      return value(to_string(any));
-    comma();
-    detail::append_json(text_, any);
-    return *this;
-  }
-  /// An object of values by name.
-  JsonWriter& pairs(const Params& all) {
-    begin_object();
-    for (const auto& [name, each] : all) key(name).value(each);
-    return end_object();
-  }
-  /// A value that is JSON already.
-  JsonWriter& raw(std::string_view json) {
-    comma();
-    text_ += json;
-    return *this;
-  }
-  template <class T>
-  JsonWriter& member(std::string_view name, const T& what) {
-    key(name);
-    return value(what);
-  }
-  /// A member with a list of the elements of `list`.
-  template <class List>
-  JsonWriter& values(std::string_view name, const List& list) {
-    key(name).begin_array();
-    for (const auto& each : list) value(each);
-    return end_array();
-  }
-
-  std::size_t size() const { return text_.size(); }
-  std::string take() { return std::move(text_); }
-
- private:
-  void comma() {
-    if (!first_) text_ += ',';
-    first_ = false;
-  }
-  JsonWriter& open(char bracket) {
-    comma();
-    text_ += bracket;
-    first_ = true;
-    return *this;
-  }
-  JsonWriter& close(char bracket) {
-    text_ += bracket;
-    first_ = false;
-    return *this;
-  }
-
-  std::string text_;
-  bool first_ = true;
-};
+using hypertune::detail::is_exact_in_browser;
+using hypertune::detail::JsonWriter;
 
 }  // namespace hypertune::inline v0::view

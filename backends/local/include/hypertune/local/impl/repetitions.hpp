@@ -4,7 +4,7 @@
 #include <hypertune/local/repetitions.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/random.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/json_writer.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -101,15 +101,11 @@ std::vector<Report> RepetitionFile::read() const {
 void RepetitionFile::write(const std::vector<Report>& runs) const {
   std::string text = configuration_ + '\n';
   for (const auto& run : runs) {
-    text += '{';
-    if (run.step) text += "\"step\":" + std::to_string(*run.step);
-    for (const auto& [name, value] : run.metrics) {
-      if (text.back() != '{') text += ',';
-      hypertune::detail::append_json(text, name);
-      text += ':';
-      hypertune::detail::append_json(text, value);
-    }
-    text += "}\n";
+    hypertune::detail::JsonWriter line;
+    line.begin_object();
+    if (run.step) line.member("step", *run.step);
+    for (const auto& [name, value] : run.metrics) line.member(name, value);
+    text += line.end_object().white("\n").take();
   }
   const auto whole = std::filesystem::path(file_).concat(".new");
   std::error_code ignored;
