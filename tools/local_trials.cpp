@@ -173,6 +173,7 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
   options.units = sweep.trial->units;
   options.step = sweep.trial->step;
   options.first_step = sweep.trial->first_step;
+  options.steps_of_attempt = sweep.trial->steps_of_attempt;
   options.measure = sweep.trial->measure;
   options.environment = sweep.trial->environment;
   options.grace = sweep.trial->grace;

@@ -599,6 +599,40 @@ echo "{{\"step\": $((n-1)), \"n\": $n, \"checkpoint\": \"s$n\"}}"; sleep 0.05; d
   CHECK(value_of(bench.events.next<Reported>(), "n") == 2);
 }
 
+TEST_CASE("a command that counts its steps anew when it goes on from a checkpoint") {
+  const auto bench_of = [](bool steps_of_attempt) {
+    return Bench(shell(
+        R"(for i in 0 1; do mkdir $HYPERTUNE_CHECKPOINT/s$i-$HYPERTUNE_STEP
+echo "[$i] loss:0.$i"; echo "{{\"checkpoint\": \"s$i-$HYPERTUNE_STEP\"}}"; done)",
+        {.metrics = {{"loss", "loss:([0-9.]+)"}}, .step = "^\\[([0-9]+)\\]", .steps_of_attempt = steps_of_attempt}));
+  };
+  const auto both_of = [](Bench& bench) {
+    std::vector<int> steps;
+    std::vector<CheckpointInfo> saved;
+    for (Attempt attempt = 0; attempt < 2; ++attempt) {
+      auto launch = bench.make(0, "", attempt);
+      launch.restore = saved;
+      bench.executor.perform(launch);
+      for (;;) {
+        const auto event = bench.events.next_of<Reported, Checkpointed, Finished>();
+        if (std::holds_alternative<Finished>(event)) break;
+        if (const auto* made = std::get_if<Checkpointed>(&event)) saved = {made->checkpoint};
+        if (const auto* reported = std::get_if<Reported>(&event)) {
+          steps.push_back(reported->report.step.value_or(-1));
+          if (reported->checkpoint) saved = {*reported->checkpoint};
+          bench.executor.perform(Continue{0, attempt});
+        }
+      }
+    }
+    return steps;
+  };
+  auto anew = bench_of(true), on = bench_of(false);
+  CHECK(both_of(anew) == std::vector<int>{0, 1, 2, 3});
+  both_of(on);
+  CHECK_THAT(log_of(on), ContainsSubstring("comes in a trial that goes on from step 2: it is taken for a repetition") &&
+                             ContainsSubstring("say 'counts: attempt' in 'trial.step'"));
+}
+
 TEST_CASE("SIGTERM asks a command to save and leave; one that does not is ended by force") {
   const auto script =
       R"(trap 'mkdir $HYPERTUNE_CHECKPOINT/last; echo "{{\"step\": 0, \"checkpoint\": \"last\"}}"; exit 0' TERM

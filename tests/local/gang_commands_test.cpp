@@ -135,6 +135,21 @@ TEST_CASE("a gang on several hosts needs a network") {
   CHECK_FALSE(failed.cause.retry);
 }
 
+TEST_CASE("a rank that has failed fails its gang, though rank 0 ends well before the failure counts") {
+  const std::string kind = GENERATE("threads", "processes");
+  INFO(kind);
+  local::CommandOptions options;
+  options.grace = 0.8;  // less than the second for which a failure waits for its cause
+  GangBench bench(kind, shell(R"(cd $HYPERTUNE_DIRECTORY
+if [ $RANK = 1 ]; then touch fails; echo 'no shard' >&2; exit 3; fi
+until [ -f fails ]; do sleep 0.01; done; echo '{{"value": 1}}')",
+                              std::move(options)));
+  bench.launch({"localhost", "localhost"});
+  bench.events.next<Reported>();
+  bench.executor.perform(Continue{0, 0});
+  CHECK(bench.events.next<Failed>().cause.text == "rank 1: the command exited with code 3: no shard");
+}
+
 TEST_CASE("a gang that pauses stays in memory as a whole, and is dropped as a whole") {
   const std::string kind = GENERATE("threads", "processes");
   INFO(kind);

@@ -24,12 +24,12 @@ namespace {
 ht::Host host(const std::string& name, double cpus) { return {.name = name, .total = {.cpus = cpus}}; }
 
 ht::ControlRules rules_of(ht::Workers workers, std::int64_t samples, std::function<int(const ht::RunningGroup&)> resize,
-                          ht::Seconds loss_patience) {
+                          ht::Seconds loss_patience, int every) {
   ht::ControlRules rules;
   rules.samples = samples;
   rules.workers = workers;
   rules.resources = [](const ht::Params&) { return ht::Resources{}; };
-  rules.checkpoint = {.every = 1};
+  rules.checkpoint = {.every = every};
   rules.failures.max = 3;
   rules.resize = std::move(resize);
   rules.loss_patience = loss_patience;
@@ -45,10 +45,10 @@ struct Bench {
   std::vector<ht::Record> history = {};
 
   Bench(ht::Workers workers, std::int64_t samples, const std::vector<ht::Host>& hosts,
-        std::function<int(const ht::RunningGroup&)> resize = {}, ht::Seconds loss_patience = 0)
+        std::function<int(const ht::RunningGroup&)> resize = {}, ht::Seconds loss_patience = 0, int every = 1)
       : controller(ht::ExperimentState(ht::space(ht::dim("x", ht::uniform(0.0, 1.0))), ht::Random{}, ht::Fifo{},
                                        {ht::minimize("loss")}, ht::StopCondition{}, ht::SearchContext{}),
-                   rules_of(workers, samples, std::move(resize), loss_patience),
+                   rules_of(workers, samples, std::move(resize), loss_patience, every),
                    ht::Placement(hosts, {.network = "10.1.0.0/16"})) {}
   Bench& begin() {
     controller.open_session({}, now, out);
@@ -618,6 +618,41 @@ TEST_CASE("workers that cannot change while they run begin again where that lose
   bench.send(ht::Checkpointed{0, 2, checkpoint(0, 5)}).send(ht::Stopped{0, 2});
   CHECK(bench.commands<ht::Launch>().at(0).allocation.workers() == 2);
   CHECK(report(3).commands<ht::Continue>().size() == 1);
+}
+
+TEST_CASE("workers that cannot change begin again when the checkpoint of a report arrives from another host") {
+  Bench bench({.min = 1, .max = 2}, 1, {host("a", 1), host("b", 1)}, {}, 0, 0);
+  bench.begin().send(ht::HostLost{1, "cut off"}).send(ht::Failed{0, 0, lost()});
+  REQUIRE(bench.commands<ht::Launch>().at(0).allocation.workers() == 1);
+  const auto report = [&](int step, ht::Attempt attempt = 1) -> Bench& {
+    ht::Report report({{"loss", 1.0}});
+    report.step = step;
+    return bench.send(
+        ht::Reported{.trial = 0, .attempt = attempt, .report = std::move(report), .checkpoint = {}, .fixed = true});
+  };
+  const auto arrives = [&](int steps, ht::Attempt attempt = 1) -> Bench& {
+    return bench.send(ht::Checkpointed{0, attempt, {0, steps, "c" + std::to_string(steps), 1, "digest"}});
+  };
+  CHECK(report(0).commands<ht::Continue>().size() == 1);
+  CHECK(arrives(1).commands<ht::Stop>().empty());  // there is no room
+  bench.send(ht::HostGained{1});
+  CHECK(report(1).commands<ht::Stop>().empty());  // its checkpoint is on the way
+  CHECK(report(2).commands<ht::Stop>().empty());
+  CHECK(report(3).commands<ht::Stop>().empty());
+  SECTION("not too late") {
+    CHECK(arrives(3).commands<ht::Stop>().size() == 1);
+    const auto larger = bench.send(ht::Stopped{0, 1}).commands<ht::Launch>().at(0);
+    CHECK(larger.allocation.workers() == 2);
+    CHECK(larger.next_step == 3);
+    CHECK(bench.controller.state().trials()[0].failures == 0);
+    CHECK(report(3, 2).commands<ht::Continue>().size() == 1);
+    CHECK(arrives(4, 2).commands<ht::Stop>().empty());  // it has all that it may have
+  }
+  SECTION("when more would be lost") { CHECK(arrives(2).commands<ht::Stop>().empty()); }
+  SECTION("but a person may ask for it") {
+    bench.controller.resize_trial(0, 2, bench.now, bench.out);
+    CHECK(arrives(2).commands<ht::Stop>().size() == 1);
+  }
 }
 
 TEST_CASE("the trials of an experiment without a range of workers are not resized") {

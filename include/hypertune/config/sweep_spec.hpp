@@ -64,6 +64,7 @@ struct TrialSpec {
   std::map<std::string, std::string> units;    ///< percent, seconds, bytes or count, by metric; of those that name it
   std::string step;                            ///< a regular expression that finds the step; empty: steps are counted
   std::optional<int> first_step;               ///< what the program calls its first step, if that is said
+  bool steps_of_attempt = false;               ///< whether it counts anew from a checkpoint
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, Measured>> measure;  ///< what hypertune measures, by the metrics' names
   double grace = 10;                                      ///< seconds from SIGTERM to SIGKILL

@@ -210,7 +210,7 @@ class Controller {
   std::string give_up_newcomers(TrialId trial, LiveTrial& run, std::size_t count, int left, const std::string& cause,
                                 Outcome& out);
   void use_new_room(Outcome& out);
-  bool change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out);
+  bool change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out, bool arrived = false);
   void stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState end, std::string reason, bool save,
                 Outcome& out);
   void end_experiment(const std::string& why, Outcome& out);

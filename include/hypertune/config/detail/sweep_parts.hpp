@@ -331,6 +331,7 @@ inline TrialSpec trial_from_yaml(const Node& node) {
     if (step->is_map()) {
       check_values(*step, step_expression_keys());
       if (step->has("first")) trial.first_step = (*step)["first"].as<int>();
+      trial.steps_of_attempt = step->has("counts") && (*step)["counts"].as<std::string>() == "attempt";
     }
     const Node match = step->is_map() ? (*step)["match"] : *step;
     trial.step = match.as<std::string>();

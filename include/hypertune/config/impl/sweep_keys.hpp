@@ -37,8 +37,12 @@ const Keys& metric_expression_keys() {
 }
 
 const Keys& step_expression_keys() {
-  static const Keys keys{required(key("match", shape::text(), "the regular expression")),
-                         key("first", shape::whole(between(0, 1)), "what the program calls its first step, 0 or 1")};
+  static const Keys keys{
+      required(key("match", shape::text(), "the regular expression")),
+      key("first", shape::whole(between(0, 1)), "what the program calls its first step, 0 or 1"),
+      key("counts", shape::word({"trial", "attempt"}),
+          "what the program counts the steps of: with `attempt`, it begins anew when it goes on from a "
+          "checkpoint (XGBoost, CatBoost)")};
   return keys;
 }
 
@@ -55,7 +59,7 @@ const Keys& trial_keys() {
           "by name, a regular expression with one group, for trainers that print no JSON; or `{match: …, unit: …}`"),
       key("step", shape::either({shape::text(), shape::map(step_expression_keys())}),
           "with `metrics`: a regular expression that finds the step, in the line of the metrics or before; or `{match: "
-          "…, first: …}`"),
+          "…, first: …, counts: …}`"),
       key("measure",
           shape::either({measured, shape::filled(shape::list(measured)), shape::filled(shape::entries(measured))}),
           "what hypertune measures of the trainer, as metrics: `duration`, `cpu_time` (seconds) and `peak_memory` "

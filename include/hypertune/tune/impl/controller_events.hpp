@@ -93,7 +93,7 @@ void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out, b
 // Changes the number of workers. A trial gets more only if no other trial waits, or will wait, for the room, or if the
 // user has asked for it. True: its workers cannot change while it runs, so it is stopped to begin again with another
 // number.
-bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out) {
+bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out, bool arrived) {
   const int have = run.allocation.workers();
   const auto wanted = dispatcher_.wanted_workers(trial, &run);
   const bool may_grow = wanted.by_person || (dispatcher_.queue().pending.empty() && !judge_.more_trials());
@@ -103,10 +103,13 @@ bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome
     dispatcher_.resize(trial, run, wanted.most, wanted.why, out);
     return false;
   }
-  // Only if no step is lost by that.
   const auto saved = state().restorable(trial);
-  const bool is_saved = !saved.empty() && saved.front().steps == step + 1;
-  if (!is_saved && (saved.empty() || !judge_.save_after(trial, step + 1))) return false;
+  if (saved.empty()) return false;
+  const int lost = step + 1 - saved.front().steps;
+  // Only if no step is lost by that. But the checkpoint that a trial on another host makes by itself is here some time
+  // after its report: then those since, if they are few.
+  const int most_lost = !arrived ? 0 : wanted.by_person ? step + 1 : std::max(1, (step + 1) / 10);
+  if (lost > most_lost && (arrived || !judge_.save_after(trial, step + 1))) return false;
   if (!dispatcher_.worth_restart(trial, run, wanted.most)) return false;
   const std::string why =
       detail::format("begins again with {} workers: {}", have < wanted.most ? "more" : "fewer", wanted.why);
@@ -235,6 +238,10 @@ void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState
 
 void Controller::on(const Checkpointed& e, Outcome& out) {
   if (trials().contains(e.trial) && trials()[e.trial].attempts == e.attempt + 1) judge_.keep(e.checkpoint, out);
+  auto* run = dispatcher_.find(e.trial, e.attempt);
+  if (run != nullptr && run->fixed && run->phase == Phase::running && !run->over && !run->warned && !interrupted_ &&
+      rules().workers.elastic() && rules().checkpoint.every == 0)
+    change_workers(e.trial, *run, run->next_step - 1, out, true);
 }
 
 void Controller::on(const CheckpointLost& e, Outcome& out) {

@@ -46,6 +46,8 @@ struct CommandOptions {
   /// What the command calls its first step, 0 or 1. By default that is 0 if the first metrics come with 0, or, in a
   /// trial that goes on from a checkpoint, with the number of steps that it had done; else 1.
   std::optional<int> first_step = {};
+  /// Whether the command counts its steps anew when it goes on from a checkpoint, as XGBoost and CatBoost do.
+  bool steps_of_attempt = false;
   /// What is measured of the command, by the names of the metrics. Each report has what was used until then. If all
   /// objectives are measured, the trial has one report, made at the end of the command.
   std::vector<std::pair<std::string, Measured>> measure = {};

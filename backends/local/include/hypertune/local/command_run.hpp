@@ -217,7 +217,12 @@ class CommandRun final : public TrialRun {
 
   std::optional<Report> finish();
 
+  // Keys of values in the group.
   static std::string end_of(int rank) { return fmt::format("command of rank {} has ended", rank); }
+  static std::string failure_of(int rank) { return fmt::format("command of rank {} has failed", rank); }
+  static constexpr const char* never_set = "an end that nobody tells";
+  // Seconds for which a failure waits for its cause, another rank's.
+  static constexpr double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
 
   // Checks whether the command is stopped (SIGSTOP): it would block all other ranks, which cannot know why.
   void look_for_stop();

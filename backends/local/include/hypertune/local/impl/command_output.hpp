@@ -222,6 +222,13 @@ void CommandRun::count_step(int step) {
         "hypertune: the report of step {} comes after that of step {}: it is taken for a repetition and does "
         "not count (said once)",
         step, *last_step_));
+  if (!last_step_ && step < context_->next_step() && !std::exchange(told_repetition_, true))
+    log(fmt::format(
+        "hypertune: the report of step {} comes in a trial that goes on from step {}: it is taken for a repetition and "
+        "does not count (said once); {}",
+        step, context_->next_step(),
+        plan_.step ? "if the command counts anew from a checkpoint, say 'counts: attempt' in 'trial.step'"
+                   : "count on from HYPERTUNE_STEP"));
   last_step_ = std::max(step, last_step_.value_or(0));
   steps_ = step + 1;
 }
@@ -331,8 +338,9 @@ Report CommandRun::report_of(JoinedReport joined) {
   Report report(std::move(joined.metrics));
   report.attributes = std::exchange(attributes_, {});
   if (joined.step) {  // a bar may begin with 0 where its first values come with 1
-    if (!first_step_) first_step_ = *joined.step == context_->next_step() ? 0 : 1;
-    report.step = std::max(*joined.step - *first_step_, 0);
+    const int before = plan_.options.steps_of_attempt ? context_->next_step() : 0;
+    if (!first_step_) first_step_ = *joined.step == context_->next_step() - before ? 0 : 1;
+    report.step = before + std::max(*joined.step - *first_step_, 0);
   }
   count_step(report.step.value_or(steps_));
   return report;

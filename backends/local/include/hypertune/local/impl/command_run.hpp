@@ -475,29 +475,35 @@ void CommandRun::look_for_stop() {
 void CommandRun::wait_for_others() {
   if (!of_several()) return;
   const double until = hypertune::detail::steady_seconds() + plan_.options.grace;
+  bool all = true;
+  for (int rank = 1; all && rank < gang_->place.size(); ++rank) all = wait_in_group(end_of(rank), until);
+  if (all || context_->stop_requested()) return;
+  // One that has failed waits longer than this, and its failure counts.
+  const double soon = std::max(0.05, 2.0 / gang_->place.size());
   for (int rank = 1; rank < gang_->place.size(); ++rank)
-    if (!wait_in_group(end_of(rank), until)) return;
+    if (wait_in_group(failure_of(rank), hypertune::detail::steady_seconds() + soon)) {
+      wait_in_group(never_set, hypertune::detail::steady_seconds() + patience_elsewhere + 3 * behind_others);
+      return;
+    }
 }
 
 bool CommandRun::failed_because_of_others(const std::string& words) {
-  const double patience_here = 1, patience_elsewhere = 12, behind_others = 2;
   const bool caused_by_peers = mentions_lost_connection(words);
   double seconds = gang_->place.on_one_host() ? patience_here : patience_elsewhere;
   if (caused_by_peers) seconds += behind_others;
   if (!fails_first(caused_by_peers)) seconds += behind_others;
-  wait_in_group("an end that nobody tells", hypertune::detail::steady_seconds() + seconds);
+  wait_in_group(never_set, hypertune::detail::steady_seconds() + seconds);
   return context_->stop_requested();
 }
 
 bool CommandRun::fails_first(bool caused_by_peers) {
   const std::pair mine(caused_by_peers, run_clock());
-  const auto key = [](int rank) { return fmt::format("command of rank {} has failed", rank); };
   Group& group = context_->group();
   try {
-    group.set(key(gang_->place.rank), fmt::format("{:d} {:.6f}", mine.first, mine.second));
+    group.set(failure_of(gang_->place.rank), fmt::format("{:d} {:.6f}", mine.first, mine.second));
     for (int rank = 0; rank < gang_->place.size(); ++rank)
       if (rank != gang_->place.rank)
-        if (const auto at = group.wait(key(rank), 0.2 / gang_->place.size());
+        if (const auto at = group.wait(failure_of(rank), 0.2 / gang_->place.size());
             at && std::pair(at->starts_with('1'), std::strtod(at->c_str() + 1, nullptr)) < mine)
           return false;
   } catch (const GroupError&) {}  // the attempt is about to end
