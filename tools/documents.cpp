@@ -131,7 +131,7 @@ struct PlotArguments {
 }
 
 int draw([[maybe_unused]] const PlotArguments& arguments) {
-#ifdef HYPERTUNE_HAS_PLOT
+#ifdef HYPERTUNE_HAS_DASHBOARD
   if (!arguments.output.empty()) check_output(arguments.output, "<svg", "SVG", arguments.force);
   const std::string text = plot::svg(picture_of(arguments));
   if (arguments.output.empty())
@@ -140,7 +140,7 @@ int draw([[maybe_unused]] const PlotArguments& arguments) {
     write_whole(arguments.output, text);
   return exit_done;
 #else
-  fail(Errc::usage, "this hypertune was built without what draws charts (gzip and a C compiler)");
+  fail(Errc::usage, "this hypertune was built without its dashboard, and so without charts (gzip)");
 #endif
 }
 

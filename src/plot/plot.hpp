@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0::plot {
 
-/// The kinds of charts that plot.js draws, for help texts and completion.
+/// The kinds of charts, for help texts and completion.
 inline constexpr std::string_view kinds =
     "best,curves,rungs,importance,slice,contour,rank,parallel,pareto,against,hypervolume,edf,timeline,slots,lineage,"
     "schedule";

@@ -99,7 +99,7 @@ TEST_CASE("what cannot be put into one script is refused, not left out") {
 }
 
 TEST_CASE("every file of the page is in the program, whole") {
-  for (const char* path : {"/index.html", "/icon.svg", "/page.css", "/views.css", "/main.js", "/plot.js",
+  for (const char* path : {"/index.html", "/icon.svg", "/page.css", "/views.css", "/main.js", "/chart.js",
                            "/charts/base.js", "/vendor/echarts/echarts.min.js", "/vendor/echarts/LICENSE"}) {
     CAPTURE(path);
     const auto text = dashboard::page_text(path);

@@ -1,6 +1,5 @@
-// The colours of the page and of its charts; the CSS variables are set from here. No browser globals, so that charts
-// can be drawn without a page. States have the same colour in both themes; they can be told apart with colour blindness
-// too.
+// The colours of the page and of its charts; the CSS variables are set from here. States have the same colour in both
+// themes; they can be told apart with colour blindness too. src/plot has the light ones for paper.
 
 // Without quotation marks, which would end the SVG attribute that contains the names.
 const font = 'Inter, system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Noto Sans, DejaVu Sans, sans-serif';

@@ -15,7 +15,6 @@ import * as surface from '/page/charts/surface.js';
 import * as parallel from '/page/charts/parallel.js';
 import * as tradeoffs from '/page/charts/tradeoffs.js';
 import * as happened from '/page/charts/happened.js';
-import * as paper from '/page/paper.js';
 
 const cases = [];
 const test = (name, body) => cases.push([name, body]);
@@ -183,29 +182,6 @@ test('parameters lie on their axes', () => {
   same(base.decades(0, 1), undefined);
   same(base.pairs([1, 2, 3, 'NaN'], [0, 'Infinity', 5, 1], {logY: true, extra: (i) => [i]}), [[3, 5, 2]]);
   same(base.unfit([1, null, 'NaN', 0, -1], true), 3);
-});
-
-test('a logarithmic axis on paper has marks, however short it is', () => {
-  same(paper.logMarks(0.97, 9.6), [1, 2, 5]);
-  same(paper.logMarks(4e-4, 0.08), [0.001, 0.003, 0.01, 0.03]);
-  same(paper.logMarks(0.61, 0.999), [0.7, 0.8, 0.9]);
-  same(paper.logMarks(0.0009, 1.1), [0.001, 0.01, 0.1, 1]);
-  for (const [low, high] of [[1, 1.001], [3e-9, 4e-9], [1e-12, 1e12], [5, 60], [0.9, 1.1]]) {
-    const marks = paper.logMarks(low, high);
-    holds(marks.length >= 3 && marks.length <= 12 && marks.every((mark) => mark >= low * (1 - 1e-6) && mark <= high * (1 + 1e-6)), `${low} to ${high}: ${text(marks)}`);
-  }
-  const option = {xAxis: {type: 'value'}, yAxis: {type: 'log', axisLabel: {fontSize: 1}}, series: [{type: 'line', data: [[0, 0.4], [1, '-'], [2, 0.9]]}, {type: 'custom', data: [[0, 1e-9]]}]};
-  paper.fitLogAxes(option);
-  holds(option.yAxis.min > 0.38 && option.yAxis.min < 0.4 && option.yAxis.max > 0.9 && option.yAxis.max < 0.95, text(option.yAxis));
-  same(option.yAxis.axisLabel.fontSize, 1);
-  same(option.xAxis, {type: 'value'});
-});
-
-test('the widths of letters are those of Helvetica', () => {
-  same(paper.textWidth('iiii', 10), 8.88);
-  same(paper.textWidth('WWWW', 10), 37.76);
-  same(paper.textWidth('0', 1000), 556);
-  same(paper.textWidth('学', 10), 10);
 });
 
 test('a surface follows its points, and is open where there are none', () => {

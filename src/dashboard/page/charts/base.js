@@ -1,6 +1,5 @@
-// Functions shared by all charts. A chart is a pure function (data, theme, look) -> ECharts option: without DOM and
-// browser globals, so that it can also be drawn without a page. `theme.tip(rows)`, if set, makes a tooltip of [name,
-// value] rows.
+// Functions shared by all charts. A chart is a pure function (data, theme, look) -> ECharts option. `theme.tip(rows)`, if
+// set, makes a tooltip of [name, value] rows. src/plot draws the same charts for paper.
 import {finite, number, short} from '../format.js';
 
 export const dash = '-';  // ECharts: no value here

@@ -70,28 +70,16 @@ const surfaceOf = (points, sx, sy, look) => {
   return surface ? levels(surface, look.mode === 'min', 9) : null;
 };
 
-const pairPoints = (data, sx, sy, rank) => pairs(data.x.values.map(sx.at), data.y.values.map(sy.at), {extra: (i) => [data.trial[i], data.values[i], rank[i], data.x.values[i], data.y.values[i]]})
-  .filter((point) => finite(point[3]) !== null);
-
-// The surface of a contour, for look.bands, and `range`: the values of its first and last colour, from bad to good.
-// null: there is no surface.
-export function pairSurface(data, look = {}) {
-  const [sx, sy] = [scaleOf(data.x.parameter), scaleOf(data.y.parameter)];
-  const bands = surfaceOf(pairPoints(data, sx, sy, []), sx, sy, look);
-  if (!bands || bands.low === undefined) return null;
-  return {...bands, range: look.mode === 'min' ? [bands.high, bands.low] : [bands.low, bands.high]};
-}
-
 // Two parameters and a metric. data: {trial, x: {parameter, values}, y: {parameter, values}, values}; look: {kind: 'contour'|'rank', metric, mode, pick}
 export function pairChart(data, theme, look = {}) {
   const sx = scaleOf(data.x.parameter);
   const sy = scaleOf(data.y.parameter);
   const rank = ranks(data.values, look.mode);
   const names = [data.x.parameter.name, data.y.parameter.name, look.metric];
-  const points = pairPoints(data, sx, sy, rank);
+  const points = pairs(data.x.values.map(sx.at), data.y.values.map(sy.at), {extra: (i) => [data.trial[i], data.values[i], rank[i], data.x.values[i], data.y.values[i]]})
+    .filter((point) => finite(point[3]) !== null);
   const contour = look.kind !== 'rank';
-  const bands = contour ? look.bands ?? surfaceOf(points, sx, sy, look) : null;
-  const cells = bands ? bands.cells : [];
+  const cells = (contour && surfaceOf(points, sx, sy, look)?.cells) || [];
   return {
     ...frame(theme, {}),
     tooltip: tip(theme, names, (value) => [short(setting(value[5]), 40), short(setting(value[6]), 40), number(value[3])]),
