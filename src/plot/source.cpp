@@ -3,6 +3,7 @@
 #include "../dashboard/report_answers.hpp"
 #include "text.hpp"
 
+#include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
 
@@ -21,7 +22,7 @@ std::optional<double> fit(const json::value& value, bool log) {
 const json::value& at(const json::value& object, std::string_view name) {
   static const json::value null;
   const auto* const members = object.if_object();
-  const auto* const found = members == nullptr ? nullptr : members->if_contains({name.data(), name.size()});
+  const auto* const found = members == nullptr ? nullptr : detail::value_in(*members, name);
   return found == nullptr ? null : *found;
 }
 
