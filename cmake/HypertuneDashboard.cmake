@@ -48,9 +48,8 @@ add_library(hypertune_dashboard STATIC EXCLUDE_FROM_ALL ${hypertune_dashboard_so
   ${CMAKE_CURRENT_BINARY_DIR}/hypertune_page_files.cpp)
 add_library(hypertune::dashboard ALIAS hypertune_dashboard)
 set_target_properties(hypertune_dashboard PROPERTIES EXPORT_NAME dashboard POSITION_INDEPENDENT_CODE ON)
-target_include_directories(hypertune_dashboard PRIVATE ${hypertune_root}/src/dashboard)
-target_link_libraries(hypertune_dashboard PUBLIC hypertune)
-if(TARGET hypertune_transfer)   # certificates and tokens come from transfer
-  target_link_libraries(hypertune_dashboard PRIVATE hypertune_transfer OpenSSL::SSL OpenSSL::Crypto)
+target_include_directories(hypertune_dashboard PRIVATE ${hypertune_root}/src ${hypertune_root}/src/dashboard)
+target_link_libraries(hypertune_dashboard PUBLIC hypertune PRIVATE hypertune_net)
+if(OpenSSL_FOUND)
   target_compile_definitions(hypertune_dashboard PRIVATE HYPERTUNE_DASHBOARD_TLS)
 endif()

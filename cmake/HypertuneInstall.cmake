@@ -15,7 +15,7 @@ install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/c
 
 # The components of find_package(hypertune), where they are built. Those that need yaml-cpp, or a CUDA toolkit, are exported to
 # files of their own, so that a consumer without it still gets the others.
-set(HYPERTUNE_COMPONENTS headers compiled local conformance boost_json train arrow import mlflow dashboard remote ssh slurm transfer
+set(HYPERTUNE_COMPONENTS headers compiled local conformance boost_json net train arrow import mlflow dashboard remote ssh slurm transfer
   yaml yaml_compiled machines cluster k8s train_cuda)
 set(exports hypertune)
 set_target_properties(hypertune PROPERTIES EXCLUDE_FROM_ALL OFF)
@@ -39,9 +39,6 @@ foreach(export IN LISTS exports)
   install(EXPORT ${export} NAMESPACE hypertune:: FILE ${export}Targets.cmake DESTINATION ${package_dir}
     COMPONENT development)
 endforeach()
-if(TARGET hypertune_transfer)   # if it exists, hypertune_remote needs it
-  set(HYPERTUNE_HAS_TRANSFER ON)
-endif()
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/hypertuneConfig.cmake.in
   ${PROJECT_BINARY_DIR}/hypertuneConfig.cmake INSTALL_DESTINATION ${package_dir})

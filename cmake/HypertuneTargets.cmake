@@ -85,6 +85,21 @@ if(CMAKE_OBJCOPY)
     COMMAND ${CMAKE_OBJCOPY} --weaken $<TARGET_FILE:hypertune_boost_json>)
 endif()
 
+# HTTP, TLS and tokens, for all that talks over the network. Without OpenSSL there is no https, and no hypertune::transfer.
+hypertune_find_optional(OpenSSL 3.0 TARGETS OpenSSL::SSL OpenSSL::Crypto)
+file(GLOB hypertune_net_sources CONFIGURE_DEPENDS ${hypertune_root}/src/net/*.cpp)
+if(NOT OpenSSL_FOUND)
+  list(FILTER hypertune_net_sources EXCLUDE REGEX "/(openssl|secret|tls|tls_identity)[.]cpp$")
+endif()
+add_library(hypertune_net STATIC EXCLUDE_FROM_ALL ${hypertune_net_sources})
+add_library(hypertune::net ALIAS hypertune_net)
+set_target_properties(hypertune_net PROPERTIES EXPORT_NAME net POSITION_INDEPENDENT_CODE ON)
+target_link_libraries(hypertune_net PUBLIC hypertune)
+if(OpenSSL_FOUND)
+  target_link_libraries(hypertune_net PUBLIC OpenSSL::SSL OpenSSL::Crypto)
+  target_compile_definitions(hypertune_net PRIVATE HYPERTUNE_NET_TLS)
+endif()
+
 # Reports and trials as Arrow files. Compiled, so that users do not include FlatBuffers (header-only).
 find_path(HYPERTUNE_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h)
 mark_as_advanced(HYPERTUNE_FLATBUFFERS_INCLUDE)
@@ -134,7 +149,6 @@ if(yaml-cpp_FOUND)
 endif()
 
 # Checkpoints between nodes over HTTP. Compiled, so that users do not include Beast, OpenSSL and zstd.
-hypertune_find_optional(OpenSSL 3.0 TARGETS OpenSSL::SSL OpenSSL::Crypto)
 find_path(HYPERTUNE_ZSTD_INCLUDE zstd.h)
 find_library(HYPERTUNE_ZSTD_LIBRARY zstd)
 mark_as_advanced(HYPERTUNE_ZSTD_INCLUDE HYPERTUNE_ZSTD_LIBRARY)
@@ -143,9 +157,9 @@ if(OpenSSL_FOUND AND HYPERTUNE_ZSTD_INCLUDE AND HYPERTUNE_ZSTD_LIBRARY)
   add_library(hypertune_transfer STATIC EXCLUDE_FROM_ALL ${hypertune_transfer_sources})
   add_library(hypertune::transfer ALIAS hypertune_transfer)
   set_target_properties(hypertune_transfer PROPERTIES EXPORT_NAME transfer POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(hypertune_transfer PUBLIC hypertune PRIVATE OpenSSL::SSL OpenSSL::Crypto
+  target_link_libraries(hypertune_transfer PUBLIC hypertune_net PRIVATE
     $<BUILD_INTERFACE:${HYPERTUNE_ZSTD_LIBRARY}> $<INSTALL_INTERFACE:zstd>)
-  target_include_directories(hypertune_transfer PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_ZSTD_INCLUDE}>)
+  target_include_directories(hypertune_transfer PRIVATE ${hypertune_root}/src $<BUILD_INTERFACE:${HYPERTUNE_ZSTD_INCLUDE}>)
 else()
   message(STATUS "hypertune: without OpenSSL 3 and zstd (libssl-dev, libzstd-dev) there is no hypertune::transfer")
 endif()
@@ -155,10 +169,10 @@ file(GLOB hypertune_mlflow_sources CONFIGURE_DEPENDS ${hypertune_root}/src/mlflo
 add_library(hypertune_mlflow STATIC EXCLUDE_FROM_ALL ${hypertune_mlflow_sources})
 add_library(hypertune::mlflow ALIAS hypertune_mlflow)
 set_target_properties(hypertune_mlflow PROPERTIES EXPORT_NAME mlflow POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(hypertune_mlflow PUBLIC hypertune hypertune_boost_json)
-if(TARGET hypertune_transfer)   # OpenSSL was found
-  target_link_libraries(hypertune_mlflow PRIVATE OpenSSL::SSL OpenSSL::Crypto)
-  target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_MLFLOW_TLS)
+target_include_directories(hypertune_mlflow PRIVATE ${hypertune_root}/src)
+target_link_libraries(hypertune_mlflow PUBLIC hypertune hypertune_boost_json PRIVATE hypertune_net)
+if(OpenSSL_FOUND)
+  target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_NET_TLS)
 endif()
 
 # Imports experiments of Optuna and Ray Tune. Compiled, because of Boost.JSON.
@@ -173,8 +187,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
 # Workers that are pods of Kubernetes. Compiled, so that users do not include OpenSSL and Beast.
 if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens come from transfer
   hypertune_backend(k8s hypertune_remote hypertune_yaml hypertune_transfer)
-  target_include_directories(hypertune_k8s PRIVATE ${hypertune_root}/src)   # for the TLS connections of transfer
-  target_link_libraries(hypertune_k8s PRIVATE OpenSSL::SSL OpenSSL::Crypto)
+  target_include_directories(hypertune_k8s PRIVATE ${hypertune_root}/src)
   # Forces the linker to keep the code for --hypertune-pod in every program that links the library.
   target_link_options(hypertune_k8s INTERFACE LINKER:--undefined=hypertune_k8s_keeper_role)
 else()
@@ -229,7 +242,7 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   # g++ 12: false positives on Asio's awaitable_frame_base, and on std::string in optimised code; with -Og, which only
   # Debug builds use, on the contents of an std::optional.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict $<$<CONFIG:Debug>:-Wno-maybe-uninitialized>>)
-foreach(name remote ssh slurm train mlflow import arrow yaml machines cluster k8s dashboard transfer)
+foreach(name net remote ssh slurm train mlflow import arrow yaml machines cluster k8s dashboard transfer)
   if(TARGET hypertune_${name})
     target_link_libraries(hypertune_${name} PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   endif()
@@ -243,7 +256,7 @@ endif()
 
 # Large files are not put into one batch, so that several cores have something to do.
 hypertune_merge_library(hypertune 6)
-foreach(target_and_count remote=9 k8s=16 slurm=5 train=6 yaml=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
+foreach(target_and_count net=6 remote=9 k8s=16 slurm=5 train=6 yaml=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # if the target exists
 endforeach()

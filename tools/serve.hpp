@@ -1,7 +1,7 @@
 // An HTTP server on loopback that runs until a signal.
 #pragma once
 
-#include <hypertune/serve/http_answer.hpp>
+#include <hypertune/net/http_answer.hpp>
 
 #include <cstdint>
 #include <functional>

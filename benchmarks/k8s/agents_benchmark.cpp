@@ -6,11 +6,11 @@
 // each to where its annotation says that the driver is, by WebSocket over TLS and with the token of the Secret.
 #include "../driver_measures.hpp"
 #include "../processor_seconds.hpp"
-#include "base64.hpp"
+#include "http.hpp"
 #include "json_at.hpp"
+#include "net/tls.hpp"
 #include "played_hosts.hpp"
 #include "pod_manifest.hpp"
-#include "transfer/wire.hpp"
 #include "worker_channel.hpp"
 
 #include <hypertune/hypertune.hpp>
@@ -80,9 +80,7 @@ struct Called {
 class PlayedKeepers {
  public:
   PlayedKeepers(const ht::test::PlayedHosts& hosts, int count)
-      : client_(k8s::load_access()),
-        hosts_(hosts.pool(count).hosts()),
-        tls_(hypertune::detail::client_tls().release()) {
+      : client_(k8s::load_access()), hosts_(hosts.pool(count).hosts()), tls_(net::pinned_client_tls().release()) {
     tls_.set_verify_mode(asio::ssl::verify_none);  // the certificate's fingerprint is in the annotation
   }
 

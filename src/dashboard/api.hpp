@@ -3,7 +3,7 @@
 
 #include "experiments.hpp"
 
-#include <hypertune/serve/http_answer.hpp>
+#include <hypertune/net/http_answer.hpp>
 #include <hypertune/show/view/query.hpp>
 
 #include <filesystem>

@@ -4,10 +4,10 @@
 
 #ifdef HYPERTUNE_DASHBOARD_TLS
 
-#include <hypertune/checkpoint/transfer/secret.hpp>
-#include <hypertune/checkpoint/transfer/tls_identity.hpp>
+#include "net/tls.hpp"
 
-#include <boost/asio/ssl/context.hpp>
+#include <hypertune/net/bearer.hpp>
+
 #include <boost/beast/core/stream_traits.hpp>
 #include <boost/beast/ssl/ssl_stream.hpp>
 
@@ -20,12 +20,8 @@ namespace asio = boost::asio;
 
 class Encryption {
  public:
-  explicit Encryption(const TlsIdentity& identity) : context(asio::ssl::context::tls_server) {
-    context.set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_sslv2 |
-                        asio::ssl::context::no_sslv3 | asio::ssl::context::no_tlsv1 | asio::ssl::context::no_tlsv1_1);
-    context.use_certificate_chain(asio::buffer(identity.certificate));
-    context.use_private_key(asio::buffer(identity.private_key), asio::ssl::context::pem);
-  }
+  explicit Encryption(const TlsIdentity& identity)
+      : context(net::server_tls(identity, net::TlsPeers::browsers).release()) {}
   asio::ssl::context context;
 };
 
@@ -56,7 +52,7 @@ class TokenGate : public Gate {
   std::optional<Response> refuse(const Request& request) override {
     const std::string target(request.target());
     if (target.starts_with("/enter?")) return enter(target);
-    if (bears_token(request) || bears_cookie(request)) return std::nullopt;
+    if (hypertune::detail::bears_token(request, token_) || bears_cookie(request)) return std::nullopt;
     auto reply = answer(http::status::unauthorized,
                         R"({"error":"this page needs its token: open the link that hypertune dashboard printed, once, )"
                         R"(or send 'Authorization: Bearer TOKEN'"})");
@@ -91,13 +87,6 @@ class TokenGate : public Gate {
     return reply;
   }
 
-  bool bears_token(const Request& request) const {
-    if (request.count(http::field::authorization) != 1) return false;
-    const auto raw = request[http::field::authorization];
-    const std::string_view value(raw.data(), raw.size());
-    constexpr std::string_view scheme = "Bearer ";
-    return value.starts_with(scheme) && token_.matches(value.substr(scheme.size()));
-  }
   bool bears_cookie(const Request& request) const {
     if (request.count(http::field::cookie) != 1) return false;
     const auto raw = request[http::field::cookie];

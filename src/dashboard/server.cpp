@@ -56,7 +56,7 @@ void Server::notify(const std::string& id) {
   asio::post(loop_.context(), [this, id] {
     changes_[id] = ++change_count_;
     if (changes_.size() > 10'000) changes_.clear();  // drops ids of experiments that no longer exist
-    for (auto* listener : listeners_) listener->cancel();
+    for (auto* listener : listeners_) listener->raise();
   });
 }
 

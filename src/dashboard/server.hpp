@@ -3,12 +3,12 @@
 
 #include "api.hpp"
 
-#include <hypertune/serve/browser_rules.hpp>
-#include <hypertune/serve/http_loop.hpp>
+#include <hypertune/net/browser_rules.hpp>
+#include <hypertune/net/event_stream.hpp>
+#include <hypertune/net/http_loop.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include <chrono>
@@ -67,12 +67,14 @@ class Server {
  private:
   using Request = Gate::Request;
   using Response = Gate::Response;
+  using Connection = hypertune::detail::HttpLoop::Connection;
   friend class hypertune::detail::HttpLoop;
 
   template <class Stream>
-  boost::asio::awaitable<std::optional<Response>> answer(Stream& stream, const Request& request);
+  boost::asio::awaitable<std::optional<Response>> answer(Stream& stream, Connection& connection,
+                                                         const Request& request);
   template <class Stream>
-  boost::asio::awaitable<void> serve_events(Stream& stream, std::string only);
+  boost::asio::awaitable<void> serve_events(hypertune::detail::EventStream<Stream>& events, std::string only);
   boost::asio::awaitable<Response> answered(const Request& request);
   boost::asio::awaitable<std::string> changes_since(std::uint64_t seen, std::string only);
 
@@ -88,9 +90,8 @@ class Server {
   Encryption* encryption_;
   std::map<std::string, std::uint64_t> changes_;  // by experiment: the value of change_count_ at its latest change
   std::uint64_t change_count_ = 0;
-  std::list<boost::asio::steady_timer*> listeners_;  // event streams that wait for news
-  int streams_ = 0;
-  hypertune::detail::HttpLoop loop_;  // after what its connections use
+  std::list<hypertune::detail::Wakeup*> listeners_;  // of the event streams
+  hypertune::detail::HttpLoop loop_;                 // after what its connections use
   boost::asio::thread_pool workers_;
   std::thread thread_;
 };

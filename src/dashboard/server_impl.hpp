@@ -5,12 +5,10 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/serializer.hpp>
-#include <boost/beast/http/write.hpp>
 
+#include <chrono>
 #include <list>
 #include <optional>
 #include <string>
@@ -25,15 +23,21 @@ boost::asio::awaitable<void> serve_encrypted(Server& server, hypertune::detail::
                                              boost::beast::tcp_stream stream);
 
 template <class Stream>
-boost::asio::awaitable<std::optional<Server::Response>> Server::answer(Stream& stream, const Request& request) {
+boost::asio::awaitable<std::optional<Server::Response>> Server::answer(Stream& stream, Connection& connection,
+                                                                       const Request& request) {
+  namespace http = boost::beast::http;
   std::optional<Response> reply = refused(request);
   if (!reply && gate_ != nullptr) reply = gate_->refuse(request);
   if (reply) co_return reply;
   const std::string target(request.target());
-  if (request.method() != boost::beast::http::verb::head && (target == "/events" || target.starts_with("/events?"))) {
-    if (streams_ >= limits_.streams) co_return response(503, R"({"error":"too many pages are open: close some"})");
+  if (request.method() != http::verb::head && (target == "/events" || target.starts_with("/events?"))) {
+    if (listeners_.size() >= static_cast<std::size_t>(limits_.streams))
+      co_return response(503, R"({"error":"too many pages are open: close some"})");
+    Response head = response(200, "", "text/event-stream");
+    head.set("X-Accel-Buffering", "no");
+    hypertune::detail::EventStream<Stream> events(loop_, stream, connection, request, head);
     std::string only = experiment_of(target);
-    co_await serve_events(stream, std::move(only));
+    co_await serve_events(events, std::move(only));
     co_return std::nullopt;
   }
   auto work = answered(request);
@@ -42,61 +46,35 @@ boost::asio::awaitable<std::optional<Server::Response>> Server::answer(Stream& s
 }
 
 template <class Stream>
-boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string only) {
-  namespace http = boost::beast::http;
-  auto& socket = boost::beast::get_lowest_layer(stream);
-  boost::system::error_code error;
-  auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
-
+boost::asio::awaitable<void> Server::serve_events(hypertune::detail::EventStream<Stream>& events, std::string only) {
   struct Listening {
-    explicit Listening(Server& s) : server(s), timer(s.loop_.context()) {
-      ++server.streams_;
-      at = server.listeners_.insert(server.listeners_.end(), &timer);
-    }
+    Listening(Server& s, hypertune::detail::Wakeup& wakeup) : all(s.listeners_), at(all.insert(all.end(), &wakeup)) {}
     Listening(const Listening&) = delete;
     Listening& operator=(const Listening&) = delete;
-    ~Listening() {
-      server.listeners_.erase(at);
-      --server.streams_;
-    }
-    Server& server;
-    boost::asio::steady_timer timer;
-    std::list<boost::asio::steady_timer*>::iterator at;
+    ~Listening() { all.erase(at); }
+    std::list<hypertune::detail::Wakeup*>& all;
+    std::list<hypertune::detail::Wakeup*>::iterator at;
   };
-  Listening listening(*this);
+  const Listening listening(*this, events.wakeup());
   std::uint64_t seen = change_count_;
-
-  http::response<http::empty_body> head(http::status::ok, 11);
-  Response common;
-  set_common_headers(common);
-  for (const auto& field : common.base()) head.insert(field.name_string(), field.value());
-  head.set(http::field::content_type, "text/event-stream");
-  head.set("X-Accel-Buffering", "no");
-  head.keep_alive(false);
-  http::response_serializer<http::empty_body> serializer(head);
-  socket.expires_after(limits_.answer);
-  co_await http::async_write_header(stream, serializer, token);
+  bool there = co_await events.begin();
   std::string text = "retry: 1000\n\n";
-  while (!error) {
+  while (there && !loop_.draining()) {
     if (!text.empty()) {
       // A client that does not accept it is dropped. Changes in the meantime are sent once, with the newest state.
-      socket.expires_after(limits_.answer);
-      co_await boost::asio::async_write(stream, boost::asio::buffer(text), token);
-      socket.expires_never();
-      if (error) co_return;
+      there = co_await events.send(text);
+      if (!there) co_return;
       text.clear();
       // A minimum pause; changes in the meantime do not end this wait.
       boost::asio::steady_timer pause(loop_.context());
       pause.expires_after(limits_.events);
-      co_await pause.async_wait(token);
-      error = {};
+      boost::system::error_code error;
+      co_await pause.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, error));
     }
     if (change_count_ == seen) {
-      listening.timer.expires_after(limits_.alive);
-      co_await listening.timer.async_wait(token);
-      const bool silent = !error;
-      error = {};
-      if (silent && change_count_ == seen) {
+      const double alive = std::chrono::duration<double>(limits_.alive).count();
+      co_await events.wakeup().wait(alive);
+      if (change_count_ == seen) {
         text = ": alive\n\n";
         continue;
       }
@@ -105,6 +83,7 @@ boost::asio::awaitable<void> Server::serve_events(Stream& stream, std::string on
     text = co_await changes_since(seen, only);
     seen = now;
   }
+  if (there) co_await events.end();
 }
 
 }  // namespace hypertune::inline v0::dashboard

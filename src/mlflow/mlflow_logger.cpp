@@ -1,3 +1,4 @@
+#include "net/base64.hpp"
 #include "server.hpp"
 
 #include <hypertune/detail/say.hpp>
@@ -7,7 +8,6 @@
 #include <hypertune/record/log_files.hpp>
 #include <hypertune/record/mlflow_logger.hpp>
 
-#include <boost/beast/core/detail/base64.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,11 +43,7 @@ std::string authorization() {
   if (const auto token = variable("MLFLOW_TRACKING_TOKEN"); !token.empty()) return "Bearer " + token;
   const auto user = variable("MLFLOW_TRACKING_USERNAME");
   if (user.empty()) return "";
-  const std::string plain = user + ":" + variable("MLFLOW_TRACKING_PASSWORD");
-  namespace base64 = boost::beast::detail::base64;
-  std::string text(base64::encoded_size(plain.size()), '\0');
-  text.resize(base64::encode(text.data(), plain.data(), plain.size()));
-  return "Basic " + text;
+  return "Basic " + net::base64_encoded(user + ":" + variable("MLFLOW_TRACKING_PASSWORD"));
 }
 
 }  // namespace

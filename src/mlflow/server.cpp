@@ -28,11 +28,23 @@ const char* identity_tag = "hypertune.id";
 
 }  // namespace
 
-Server::Server(const MlflowOptions& options, std::string authorization)
-    : http_(Address(options.uri), std::move(authorization)) {}
+net::Url address_of_server(const std::string& uri) {
+  auto url = net::parse_url(uri);
+  if (!url || !url->user.empty() || (url->scheme != "http" && url->scheme != "https"))
+    fail(Errc::usage, "'{}' is no address of an MLflow server: write it as http://localhost:5000", uri);
+#ifndef HYPERTUNE_NET_TLS
+  if (url->scheme == "https")
+    fail(Errc::usage, "'{}': this hypertune was built without OpenSSL, which https needs", uri);
+#endif
+  return *std::move(url);
+}
+
+Server::Server(const MlflowOptions& options, const std::string& authorization)
+    : http_(address_of_server(options.uri),
+            authorization.empty() ? net::Headers() : net::Headers{{"Authorization", authorization}}) {}
 
 json::value Server::call(std::string_view method, const std::string& body) {
-  const Answer answer = http_.request(fmt::format("/api/2.0/mlflow/{}", method), body, limit_());
+  const net::Answer answer = http_.request(fmt::format("/api/2.0/mlflow/{}", method), body, limit_());
   boost::system::error_code wrong;
   json::value value = json::parse(answer.body, wrong);
   constexpr unsigned not_implemented = 501;  // and will not be later
@@ -41,9 +53,10 @@ json::value Server::call(std::string_view method, const std::string& body) {
   if (answer.status != 200) {
     const std::string text = wrong ? std::string() : detail::text_at(value, "/message");
     constexpr std::size_t most = 300;
-    throw Refused(answer.status, text.empty() ? fmt::format("status {}", answer.status) : cut(text, most));
+    throw Refused(static_cast<unsigned>(answer.status),
+                  text.empty() ? fmt::format("status {}", answer.status) : cut(text, most));
   }
-  if (wrong) throw Refused(answer.status, "its answer is no JSON: is it an MLflow server?");
+  if (wrong) throw Refused(static_cast<unsigned>(answer.status), "its answer is no JSON: is it an MLflow server?");
   return value;
 }
 

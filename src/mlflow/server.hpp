@@ -1,7 +1,7 @@
 // The part of MLflow's REST API (version 2.0) that is needed to send runs.
 #pragma once
 
-#include "http_client.hpp"
+#include "net/http_client.hpp"
 #include "run_updates.hpp"
 
 #include <hypertune/record/mlflow_options.hpp>
@@ -17,6 +17,8 @@
 
 namespace hypertune::inline v0::detail::mlflow {
 
+using net::Unreachable;
+
 /// The server has refused a request, and would refuse it again.
 struct Refused : std::runtime_error {
   Refused(unsigned code, const std::string& text) : std::runtime_error(text), status(code) {}
@@ -26,7 +28,8 @@ struct Refused : std::runtime_error {
 /// Sending is idempotent: runs are found by their tags, and equal metrics, parameters and tags are stored once.
 class Server {
  public:
-  Server(const MlflowOptions& options, std::string authorization);
+  /// Error of kind `usage` if the options' address is none.
+  Server(const MlflowOptions& options, const std::string& authorization);
 
   /// Sets the time limit of requests: `limit()` is called at the beginning of each.
   void bound_by(std::function<std::chrono::milliseconds()> limit) { limit_ = std::move(limit); }
@@ -46,7 +49,7 @@ class Server {
   const std::string& run_of(TrialId trial, const RunUpdate& update);
   void find_runs();
 
-  HttpClient http_;
+  net::HttpClient http_;
   std::function<std::chrono::milliseconds()> limit_;
   std::string experiment_, identity_;
   std::unordered_map<TrialId, std::string> runs_;

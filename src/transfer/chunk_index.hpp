@@ -1,7 +1,7 @@
 // The chunks of a checkpoint: its content, file after file in the manifest's order, cut and identified by SHA-256.
 #pragma once
 
-#include "openssl.hpp"
+#include "net/openssl.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/manifest.hpp>

@@ -1,7 +1,7 @@
 // Reading manifests and checking folders of checkpoints.
 #include "folder_text.hpp"
 
-#include "private_file.hpp"
+#include "net/private_file.hpp"
 
 #include <hypertune/checkpoint/content_hash.hpp>
 #include <hypertune/checkpoint/folder_seal.hpp>

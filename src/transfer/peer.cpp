@@ -24,7 +24,7 @@ using Clock = Wire::Clock;
 constexpr std::size_t max_answer_header = 8192;
 
 SSL_CTX* tls() {
-  static const SslContext context = client_tls();
+  static const net::SslContext context = net::pinned_client_tls();
   return context.get();
 }
 

@@ -5,7 +5,7 @@
 
 #include <hypertune/checkpoint/transfer/server.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/serve/failed_connections.hpp>
+#include <hypertune/net/failed_connections.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ class CheckpointServer::Impl {
  public:
   explicit Impl(CheckpointServerOptions options) : shared_((require_sound(options), std::move(options))) {
     const auto& o = shared_.options;
-    if (o.tls) tls_ = detail::server_tls(o.tls->certificate, o.tls->private_key);
+    if (o.tls) tls_ = net::server_tls(*o.tls);
     if (const auto* local = std::get_if<UnixSocket>(&o.listen)) {
       listener_.emplace(*local);
       endpoint_.address = *local;
@@ -89,7 +89,7 @@ class CheckpointServer::Impl {
   void reap(bool all);
 
   detail::ServerShared shared_;
-  detail::SslContext tls_;
+  net::SslContext tls_;
   std::optional<detail::Listener> listener_;
   Endpoint endpoint_;
   std::mutex mutex_;

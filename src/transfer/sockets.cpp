@@ -1,7 +1,7 @@
 // Sockets: listening, connecting and accepting.
 #include "sockets.hpp"
 
-#include "private_file.hpp"
+#include "net/private_file.hpp"
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>

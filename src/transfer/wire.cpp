@@ -5,7 +5,6 @@
 
 #include <boost/asio/error.hpp>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
@@ -97,10 +96,8 @@ void Wire::start_tls(SSL_CTX* context, bool server, const std::string& fingerpri
   if (server) return;
   const OpensslOwner<X509, X509_free> certificate(SSL_get1_peer_certificate(ssl_.get()));
   // TLS has verified that the peer has the certificate's key; here it is checked that it is the expected certificate.
-  if (!certificate || certificate_fingerprint(certificate.get()) != fingerprint)
-    fail(Errc::usage,
-         "the server has another certificate than the one that is pinned: it is another experiment's, or somebody "
-         "stands in between");
+  if (!net::has_fingerprint(certificate.get(), fingerprint))
+    fail(Errc::usage, "{}", net::pin_trouble("the server", "another experiment's"));
 }
 
 std::size_t Wire::receive(char* data, std::size_t size, ErrorCode& error) {
@@ -226,42 +223,6 @@ void Alarm::clear() {
 bool Alarm::raised() const {
   pollfd fd{.fd = event_.get(), .events = POLLIN, .revents = 0};
   return ::poll(&fd, 1, 0) > 0;
-}
-
-namespace {
-
-SslContext tls(const SSL_METHOD* method) {
-  SslContext context(SSL_CTX_new(method));
-  if (!context || SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION) != 1 ||
-      SSL_CTX_set_ciphersuites(context.get(),
-                               "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256") != 1)
-    openssl_failed("use TLS");
-  SSL_CTX_set_mode(context.get(),
-                   SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
-  return context;
-}
-
-}  // namespace
-
-SslContext server_tls(const std::string& certificate_pem, const std::string& key_pem) {
-  SslContext context = tls(TLS_server_method());
-  const auto certificate = parse_certificate(certificate_pem);
-  const OpensslOwner<BIO, BIO_free_all> text(BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
-  const OpensslOwner<EVP_PKEY, EVP_PKEY_free> key(text ? PEM_read_bio_PrivateKey(text.get(), nullptr, nullptr, nullptr)
-                                                       : nullptr);
-  if (!key) fail(Errc::input, "the private key of the TLS identity cannot be read: {}", openssl_error());
-  if (SSL_CTX_use_certificate(context.get(), certificate.get()) != 1 ||
-      SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1 || SSL_CTX_check_private_key(context.get()) != 1)
-    fail(Errc::input, "certificate and private key of the TLS identity do not belong together: {}", openssl_error());
-  SSL_CTX_set_num_tickets(context.get(), 0);
-  return context;
-}
-
-SslContext client_tls() {
-  SslContext context = tls(TLS_client_method());
-  SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);  // no authority: start_tls() checks the fingerprint
-  return context;
 }
 
 }  // namespace hypertune::inline v0::detail

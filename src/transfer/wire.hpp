@@ -1,7 +1,7 @@
 // Wire: a connected socket, with or without TLS, with a time limit for every wait.
 #pragma once
 
-#include "openssl.hpp"
+#include "net/tls.hpp"
 
 #include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
@@ -19,8 +19,6 @@
 #include <utility>
 
 namespace hypertune::inline v0::detail {
-
-using SslContext = OpensslOwner<SSL_CTX, SSL_CTX_free>;
 
 /// Owns a connected, non-blocking socket. To be used by one thread at a time. A wait ends with `timed_out` at the
 /// deadline and with `operation_aborted` as soon as the descriptor `cancel` can be read. Meets Beast's SyncStream.
@@ -133,9 +131,5 @@ class Alarm {
  private:
   Descriptor event_;
 };
-
-/// TLS 1.3 only, with AES-GCM first.
-SslContext server_tls(const std::string& certificate_pem, const std::string& key_pem);
-SslContext client_tls();
 
 }  // namespace hypertune::inline v0::detail

@@ -4,8 +4,8 @@
 //
 // The first byte chooses the limits, the second one the pieces. 0xFF, a byte and a number n: 512 n times that byte, so
 // that a short input reaches every limit.
-#include <hypertune/serve/browser_rules.hpp>
-#include <hypertune/serve/request_reader.hpp>
+#include <hypertune/net/browser_rules.hpp>
+#include <hypertune/net/request_reader.hpp>
 
 #include <algorithm>
 #include <cstddef>

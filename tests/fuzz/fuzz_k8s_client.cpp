@@ -1,9 +1,9 @@
 // Any bytes of an API server and of a kubeconfig are events, ends of commands, lines and contexts, or an Error; and how
 // they are cut changes nothing.
 #include "channel_frames.hpp"
+#include "http.hpp"
 #include "kubeconfig.hpp"
 #include "log_machine.hpp"
-#include "response_reader.hpp"
 #include "watch_machine.hpp"
 
 #include <hypertune/k8s/api_error.hpp>

@@ -1,6 +1,5 @@
 // URLs of servers and proxies, paths and queries, and which hosts a proxy is for.
-#include "url.hpp"
-
+#include "http.hpp"
 #include "support/test.hpp"
 
 #include <string>

@@ -1,8 +1,7 @@
 // Bytes from the API server: answers of HTTP, messages of channels, Status objects. However they are cut.
 #include "channel_frames.hpp"
+#include "http.hpp"
 #include "k8s/support/access_files.hpp"
-#include "request_text.hpp"
-#include "response_reader.hpp"
 #include "status.hpp"
 #include "support/test.hpp"
 

@@ -1,7 +1,7 @@
 // Part of hypertune::k8s.
+#include "http.hpp"
 #include "kubeconfig.hpp"
 #include "process_variable.hpp"
-#include "url.hpp"
 
 #include <hypertune/detail/text.hpp>
 #include <hypertune/k8s/access.hpp>

@@ -1,12 +1,12 @@
 // AgentListener: where the driver accepts agents in pods.
 #include "listener_state.hpp"
-#include "transfer/wire.hpp"
+#include "net/tls.hpp"
 
-#include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/net/tls_identity.hpp>
 
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
@@ -26,8 +26,7 @@ TlsIdentity identity_of(const ListenerOptions& options) {
 AgentListener::State::State(ListenerOptions given)
     : options(std::move(given)), tls(asio::ssl::context::tls), acceptor(io), left(io.get_executor()) {
   const auto identity = identity_of(options);
-  tls = asio::ssl::context(
-      hypertune::detail::server_tls(identity.certificate, identity.private_key).release());  // TLS 1.3 only
+  tls = asio::ssl::context(net::server_tls(identity).release());
   fingerprint = identity.fingerprint();
   ErrorCode error;
   const auto address = asio::ip::make_address(options.address, error);

@@ -1,7 +1,7 @@
 // Part of hypertune::k8s.
 #include "channel_socket.hpp"
 
-#include "server_dialer.hpp"
+#include "http.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 
@@ -15,24 +15,28 @@
 
 #include <optional>
 
+namespace hypertune::inline v0::net {
+
+// How Beast closes the layer below a WebSocket. TLS has nothing to add after the closing frames.
+void teardown(boost::beast::role_type, WireStream& stream, error_code& error) {
+  stream.wire().close();
+  error = {};
+}
+template <class Handler>
+void async_teardown(boost::beast::role_type, WireStream& stream, Handler&& handler) {
+  stream.wire().close();
+  asio::post(stream.get_executor(), boost::beast::bind_front_handler(std::forward<Handler>(handler), error_code()));
+}
+
+void beast_close_socket(WireStream& stream) { stream.wire().close(); }
+
+}  // namespace hypertune::inline v0::net
+
 namespace hypertune::inline v0::k8s::detail {
 
 namespace beast = boost::beast;
 namespace http = beast::http;
 namespace websocket = beast::websocket;
-
-// How Beast closes the layer below a WebSocket. TLS has nothing to add after the closing frames.
-void teardown(beast::role_type, WireStream& stream, error_code& error) {
-  stream.wire().close();
-  error = {};
-}
-template <class Handler>
-void async_teardown(beast::role_type, WireStream& stream, Handler&& handler) {
-  stream.wire().close();
-  asio::post(stream.get_executor(), beast::bind_front_handler(std::forward<Handler>(handler), error_code()));
-}
-
-void beast_close_socket(WireStream& stream) { stream.wire().close(); }
 
 struct ChannelSocket::State {
   explicit State(std::shared_ptr<Wire> wire) : stream(WireStream(std::move(wire))) {}

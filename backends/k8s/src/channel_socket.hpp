@@ -2,8 +2,7 @@
 #pragma once
 
 #include "channel_frames.hpp"
-#include "request_text.hpp"
-#include "wire.hpp"
+#include "http.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -1,7 +1,7 @@
 // Children: coroutines that one coroutine has started, and waits for.
 #pragma once
 
-#include <hypertune/serve/failed_connections.hpp>
+#include <hypertune/net/failed_connections.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>

@@ -3,6 +3,8 @@
 
 #include "worker_channel.hpp"
 
+#include <hypertune/net/bearer.hpp>
+
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
 #include <fmt/format.h>
@@ -27,9 +29,7 @@ bool is_worker_name(std::string_view name) {
 }
 
 ConnectDecision check_connect_request(const ConnectRequest& request, const Secret& token) {
-  constexpr std::string_view scheme = "Bearer ";
-  const auto shown = view(request[http::field::authorization]);
-  if (token.empty() || !shown.starts_with(scheme) || !token.matches(shown.substr(scheme.size())))
+  if (!hypertune::detail::bears_token(request, token))
     return {http::status::unauthorized, "a wrong token, or none", {}};
   const auto target = view(request.target());
   const auto name = target.substr(std::min(worker_channel_path.size(), target.size()));

@@ -1,7 +1,7 @@
 // ConnectRequest: the request with which a worker connects, and whether it is accepted. No I/O.
 #pragma once
 
-#include <hypertune/checkpoint/transfer/secret.hpp>
+#include <hypertune/net/secret.hpp>
 
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>

@@ -1,8 +1,8 @@
 // CredentialSource: the credentials of the client, read again when they change or expire.
 #pragma once
 
-#include "request_text.hpp"
-#include "tls_context.hpp"
+#include "http.hpp"
+#include "net/tls.hpp"
 
 #include <hypertune/k8s/access.hpp>
 
@@ -16,9 +16,9 @@ namespace hypertune::inline v0::k8s::detail {
 
 /// The credentials that a request is sent with. Immutable.
 struct Credential {
-  Headers headers;                  // Authorization, Impersonate-…
-  std::shared_ptr<TlsContext> tls;  // null: the server is without TLS
-  std::uint64_t generation = 0;     // grows with each change
+  Headers headers;                       // Authorization, Impersonate-…
+  std::shared_ptr<net::TlsContext> tls;  // null: the server is without TLS
+  std::uint64_t generation = 0;          // grows with each change
 };
 
 /// One thread at a time. fetch() may block: it reads files, and may run a program.

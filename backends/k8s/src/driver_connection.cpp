@@ -1,8 +1,7 @@
 // DriverConnection: a connection of a pod to its driver.
 #include "driver_connection.hpp"
 
-#include "transfer/openssl.hpp"
-#include "transfer/wire.hpp"
+#include "net/tls.hpp"
 
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/say.hpp>
@@ -37,7 +36,7 @@ DriverConnection::DriverConnection(asio::io_context& io, const KeeperOptions& op
       options_(options),
       agents_(agents),
       driver_(std::move(driver)),
-      tls_(hypertune::detail::client_tls().release()),
+      tls_(net::pinned_client_tls().release()),
       stream_(io),
       err_(io),
       log_(io),
@@ -99,17 +98,13 @@ asio::awaitable<bool> DriverConnection::shake_hands() {
   // There is no certificate authority: only the certificate with the known fingerprint is accepted.
   secured.set_verify_callback([this](bool, asio::ssl::verify_context& context) {
     if (X509_STORE_CTX_get_error_depth(context.native_handle()) != 0) return false;
-    const auto* certificate = X509_STORE_CTX_get_current_cert(context.native_handle());
-    pinned_ = certificate != nullptr && hypertune::detail::certificate_fingerprint(certificate) == driver_.fingerprint;
+    pinned_ = net::has_fingerprint(X509_STORE_CTX_get_current_cert(context.native_handle()), driver_.fingerprint);
     return pinned_;
   });
   co_await secured.async_handshake(asio::ssl::stream_base::client, asio::redirect_error(asio::use_awaitable, error));
   const bool other = error.category() == asio::error::get_ssl_category() && !pinned_;
   if (error || !pinned_) {
-    if (!channel_->over())
-      why_ = other ? "it has another certificate than the one that is pinned: it is another driver, or somebody stands "
-                     "in between"
-                   : error.message();
+    if (!channel_->over()) why_ = other ? net::pin_trouble("it", "another driver") : error.message();
     co_return false;
   }
   channel_->stream().set_option(websocket::stream_base::decorator([this](websocket::request_type& request) {

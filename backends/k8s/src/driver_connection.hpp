@@ -7,7 +7,7 @@
 
 #include <hypertune/k8s/driver_address.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
-#include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/io_context.hpp>
 
@@ -53,7 +53,7 @@ class DriverConnection : public std::enable_shared_from_this<DriverConnection> {
   std::shared_ptr<WorkerChannel> channel_;
   LocalSocket stream_, err_;
   asio::posix::stream_descriptor log_;
-  remote::detail::Wakeup changed_, errors_over_;
+  hypertune::detail::Wakeup changed_, errors_over_;
   std::string why_;
   bool open_ = false, begun_ = false, spoken_ = false, pinned_ = false, errors_ended_ = false;
   int talking_ = 0;  // coroutines that use this

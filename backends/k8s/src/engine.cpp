@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -42,12 +42,25 @@ const std::string& server_name_of(const Access& access, const Url& url) {
   return access.tls_server_name.empty() ? url.host : access.tls_server_name;
 }
 
+ServerPlace place_of(const Access& access) {
+  const auto parsed = [](const std::string& text, const char* what) {
+    auto url = parse_url(text);
+    if (!url) fail(Errc::input, "{} is no URL", what);
+    return *std::move(url);
+  };
+  ServerPlace place{.url = parsed(access.server, "the API server's address"),
+                    .what = "the API server",
+                    .trust = "is certificate-authority that of this cluster, and tls-server-name right?"};
+  if (!access.proxy.empty()) place.proxy = parsed(access.proxy, "the proxy");
+  return place;
+}
+
 }  // namespace
 
 Engine::Engine(Access access, ClientOptions options)
     : access_(std::move(access)),
       options_(std::move(options)),
-      dialer_(io_, access_),
+      dialer_(io_, place_of(access_)),
       pool_(io_, dialer_, std::max<std::size_t>(options_.connections, 1)),
       limit_(options_.rate, options_.burst),
       source_(access_, server_name_of(access_, dialer_.url()), dialer_.uses_tls()),

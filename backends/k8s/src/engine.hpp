@@ -2,11 +2,9 @@
 #pragma once
 
 #include "credential_source.hpp"
+#include "http.hpp"
 #include "pool.hpp"
-#include "request_text.hpp"
-#include "response_reader.hpp"
 #include "retry.hpp"
-#include "server_dialer.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/k8s/client.hpp>

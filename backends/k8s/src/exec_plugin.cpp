@@ -1,7 +1,7 @@
 // Part of hypertune::k8s.
 #include "exec_plugin.hpp"
 
-#include "base64.hpp"
+#include "http.hpp"
 #include "status.hpp"
 
 #include <hypertune/process/subprocess.hpp>

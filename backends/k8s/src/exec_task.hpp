@@ -6,7 +6,7 @@
 #include "engine.hpp"
 
 #include <hypertune/detail/descriptor.hpp>
-#include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/local/stream_protocol.hpp>
 
@@ -81,9 +81,9 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   CommandEnd end_;
   bool delivering_ = false;  // waiting for the caller to read, not for the server
   std::string size_;         // still to be sent
-  remote::detail::Wakeup size_news_;
+  hypertune::detail::Wakeup size_news_;
   bool writing_ = false;
-  remote::detail::Wakeup written_;
+  hypertune::detail::Wakeup written_;
   Children children_;
   std::atomic<std::uint64_t> moved_{0};
   bool started_ = false;

@@ -5,8 +5,8 @@
 #include "keeper_agents.hpp"
 
 #include <hypertune/k8s/pod_keeper.hpp>
-#include <hypertune/remote/detail/wakeup.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -42,7 +42,7 @@ class PodKeeper {
   asio::io_context io_{1};
   asio::signal_set signals_;
   KeeperAgents agents_;
-  remote::detail::Wakeup looking_, pausing_;
+  hypertune::detail::Wakeup looking_, pausing_;
   std::shared_ptr<DriverConnection> connection_;  // the current attempt or connection
   bool connecting_ = false;
   int stop_signals_ = 0;   // how often it was asked to end

@@ -1,8 +1,7 @@
 // Part of hypertune::k8s.
 #include "kubeconfig.hpp"
 
-#include "base64.hpp"
-#include "url.hpp"
+#include "http.hpp"
 
 #include <hypertune/detail/percent.hpp>
 

@@ -3,7 +3,7 @@
 #include "listener_state.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/remote/detail/wakeup.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -25,7 +25,7 @@ constexpr std::uint32_t longest_header = 8192;
 
 asio::awaitable<void> AgentListener::State::accept_all(
     [[maybe_unused]] std::unique_ptr<hypertune::detail::Exists> exists) {
-  remote::detail::Wakeup again(io.get_executor());
+  hypertune::detail::Wakeup again(io.get_executor());
   while (acceptor.is_open()) {
     co_await make_room();
     asio::ip::tcp::socket socket(io);

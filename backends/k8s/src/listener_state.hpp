@@ -4,8 +4,8 @@
 #include "worker_connection.hpp"
 
 #include <hypertune/k8s/agent_listener.hpp>
-#include <hypertune/remote/detail/wakeup.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -92,7 +92,7 @@ struct AgentListener::State {
   asio::ip::tcp::acceptor acceptor;
   bool accepting = false;
   hypertune::detail::FailedConnections failed{"the port for workers"};
-  remote::detail::Wakeup left;  // a handshake has ended
+  hypertune::detail::Wakeup left;  // a handshake has ended
   std::string fingerprint;
   std::uint16_t port = 0;
   struct Handshake {

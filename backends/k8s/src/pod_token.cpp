@@ -1,7 +1,7 @@
 // Stores the token of an experiment's workers.
 #include "pod_token.hpp"
 
-#include "base64.hpp"
+#include "http.hpp"
 #include "json_at.hpp"
 
 #include <boost/json/array.hpp>

@@ -3,8 +3,8 @@
 
 #include "pod_manifest.hpp"
 
-#include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/k8s/client.hpp>
+#include <hypertune/net/secret.hpp>
 
 #include <stop_token>
 #include <string>

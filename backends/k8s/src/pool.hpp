@@ -2,7 +2,7 @@
 #pragma once
 
 #include "credential_source.hpp"
-#include "server_dialer.hpp"
+#include "http.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "back_off.hpp"
+#include "http.hpp"
 
 #include <hypertune/k8s/request.hpp>
 
@@ -10,20 +11,6 @@
 #include <string>
 
 namespace hypertune::inline v0::k8s::detail {
-
-/// The result of one attempt.
-struct Outcome {
-  enum class Kind : std::uint8_t {
-    answered,    ///< see `status`
-    unsent,      ///< no connection was made, so the call was not performed
-    lost,        ///< it is unknown whether the call was performed
-    impossible,  ///< another attempt will not help: an untrusted certificate, an answer that is too long
-  };
-  Kind kind = Kind::unsent;
-  int status = 0;
-  std::optional<double> retry_after = {};  ///< seconds, as the server says
-  std::string trouble = {};                ///< one line, unless `answered`
-};
 
 /// Decides for one call.
 class Retry {

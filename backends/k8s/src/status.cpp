@@ -1,6 +1,7 @@
 // Part of hypertune::k8s.
 #include "status.hpp"
 
+#include <hypertune/detail/percent.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/request.hpp>
@@ -11,6 +12,12 @@
 namespace hypertune::inline v0::k8s {
 
 namespace json = boost::json;
+
+std::string api_path(std::initializer_list<std::string_view> parts) {
+  std::string path;
+  for (const auto part : parts) path += "/" + hypertune::detail::percent_encoded(part);
+  return path;
+}
 
 json::value Answer::json() const {
   auto value = parse_json(body);

@@ -1,8 +1,8 @@
 // WorkerChannel: a connection between a worker's pod and its driver (WebSocket over TLS), used by both sides.
 #pragma once
 
-#include <hypertune/remote/detail/wakeup.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -97,7 +97,7 @@ class WorkerChannel : public std::enable_shared_from_this<WorkerChannel> {
 
   Stream stream_;
   asio::steady_timer timer_, close_timer_;
-  remote::detail::Wakeup turn_;
+  hypertune::detail::Wakeup turn_;
   std::array<char, 16384> in_{};  // TLS records are not larger
   double ping_ = 0, silence_ = 0, heard_ = 0;
   std::string why_;

@@ -6,8 +6,8 @@
 #include <hypertune/detail/network.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/net/spawn.hpp>
 #include <hypertune/process/process_marks.hpp>
-#include <hypertune/serve/spawn.hpp>
 
 #include <sys/utsname.h>
 

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/remove_tree.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
 
 #include <filesystem>
 #include <string>

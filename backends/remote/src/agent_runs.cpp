@@ -2,7 +2,7 @@
 #include "agent_state.hpp"
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
 
 #include <filesystem>
 #include <string>

@@ -17,9 +17,9 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/local/processes.hpp>
+#include <hypertune/net/spawn.hpp>
 #include <hypertune/remote/agent.hpp>
 #include <hypertune/remote/host_state_machine.hpp>
-#include <hypertune/serve/spawn.hpp>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>

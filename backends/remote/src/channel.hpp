@@ -7,8 +7,8 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/remote/detail/wakeup.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
+#include <hypertune/net/wakeup.hpp>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
@@ -39,6 +39,8 @@
 #include <variant>
 
 namespace hypertune::inline v0::remote::detail {
+
+using hypertune::detail::Wakeup;
 
 namespace asio = boost::asio;
 using hypertune::detail::Descriptor;

@@ -2,7 +2,7 @@
 #include "driver_checkpoints.hpp"
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
 
 #include <boost/asio/post.hpp>
 

@@ -1,7 +1,7 @@
 // DriverCheckpoints: providing checkpoints to hosts, by the driver or by other hosts.
 #include "driver_checkpoints.hpp"
 
-#include <hypertune/serve/spawn.hpp>
+#include <hypertune/net/spawn.hpp>
 
 #include <boost/asio/post.hpp>
 

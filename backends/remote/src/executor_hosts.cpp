@@ -3,9 +3,9 @@
 
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/signal_block.hpp>
+#include <hypertune/net/spawn.hpp>
 #include <hypertune/record/host_faults.hpp>
 #include <hypertune/remote/detail/printed.hpp>
-#include <hypertune/serve/spawn.hpp>
 
 #include <sys/resource.h>
 

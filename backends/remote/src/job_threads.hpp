@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/serve/failed_connections.hpp>
+#include <hypertune/net/failed_connections.hpp>
 
 #include <atomic>
 #include <exception>

@@ -1,9 +1,9 @@
 // A small HTTP server on loopback that answers JSON, for programs in other languages.
 #pragma once
 
-#include <hypertune/serve/browser_rules.hpp>
-#include <hypertune/serve/http_answer.hpp>
-#include <hypertune/serve/http_loop.hpp>
+#include <hypertune/net/browser_rules.hpp>
+#include <hypertune/net/http_answer.hpp>
+#include <hypertune/net/http_loop.hpp>
 
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -83,7 +83,8 @@ class LoopbackServer {
     return slow_ && slow_(view(request.method_string()), view(request.target())) && !refused(request);
   }
   template <class Stream>
-  boost::asio::awaitable<std::optional<Response>> answer(Stream&, const Request& request) {
+  boost::asio::awaitable<std::optional<Response>> answer(Stream&, detail::HttpLoop::Connection&,
+                                                         const Request& request) {
     if (!is_slow(request)) co_return handle(request);
     auto work = handle_apart(request);
     Response reply = co_await boost::asio::co_spawn(slow_lane_, std::move(work), boost::asio::use_awaitable);

@@ -1,9 +1,9 @@
 // Ask/tell as JSON: one request in, one answer out, independent of the transport.
 #pragma once
 
+#include <hypertune/net/http_answer.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/json_writer.hpp>
-#include <hypertune/serve/http_answer.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <boost/json.hpp>

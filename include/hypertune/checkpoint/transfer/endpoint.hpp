@@ -1,7 +1,7 @@
 // Endpoint: where checkpoints can be fetched from, and how the server is authenticated.
 #pragma once
 
-#include <hypertune/checkpoint/transfer/secret.hpp>
+#include <hypertune/net/secret.hpp>
 
 #include <cstdint>
 #include <filesystem>

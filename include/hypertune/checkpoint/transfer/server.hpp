@@ -3,9 +3,9 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
-#include <hypertune/checkpoint/transfer/secret.hpp>
-#include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
+#include <hypertune/net/secret.hpp>
+#include <hypertune/net/tls_identity.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 
 #include <chrono>

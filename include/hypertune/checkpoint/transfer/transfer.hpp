@@ -3,7 +3,7 @@
 
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
-#include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/checkpoint/transfer/server.hpp>
-#include <hypertune/checkpoint/transfer/tls_identity.hpp>
 #include <hypertune/checkpoint/transfer/token_bucket.hpp>
+#include <hypertune/net/secret.hpp>
+#include <hypertune/net/tls_identity.hpp>

@@ -1,8 +1,8 @@
 // AgentListener: where the driver accepts agents in pods, which connect to it by WebSocket over TLS.
 #pragma once
 
-#include <hypertune/checkpoint/transfer/secret.hpp>
 #include <hypertune/k8s/driver_address.hpp>
+#include <hypertune/net/secret.hpp>
 #include <hypertune/remote/dialer.hpp>
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // PodKeeper: the first process of a worker's pod.
 #pragma once
 
-#include <hypertune/checkpoint/transfer/secret.hpp>
+#include <hypertune/net/secret.hpp>
 
 #include <filesystem>
 #include <string>
