@@ -189,12 +189,15 @@ double median(std::vector<double> all) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 2;
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 9;
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 0.3;
+  const int rounds = argc > 2 ? std::atoi(argv[2]) : 60;
   const std::size_t connections = argc > 3 ? static_cast<std::size_t>(std::atoi(argv[3])) : 32;
   std::vector<double> bare, own, bare_time, own_time, ratios, time_ratios;
   for (int i = 0; i < rounds; ++i) {
-    const auto a = measure<Bare>(connections, seconds), b = measure<Own>(connections, seconds);
+    Measured a, b;  // each is the first one as often as the other
+    if (i % 2 == 0) a = measure<Bare>(connections, seconds);
+    b = measure<Own>(connections, seconds);
+    if (i % 2 == 1) a = measure<Bare>(connections, seconds);
     bare.push_back(a.rate);
     own.push_back(b.rate);
     bare_time.push_back(a.microseconds);
