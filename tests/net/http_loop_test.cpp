@@ -31,8 +31,20 @@ using namespace std::chrono_literals;
 
 namespace {
 
+struct Answers {
+  using Response = hypertune::detail::HttpResponse;
+  using Connection = hypertune::detail::HttpLoop::Connection;
+
+  static Response response(std::string body) {
+    Response reply(boost::beast::http::status::ok, 11);
+    reply.body() = std::move(body);
+    return reply;
+  }
+  static Response refusal_of(const boost::system::error_code&) { return response("refused"); }
+};
+
 /// Fails where a request says so.
-class Failing {
+class Failing : public Answers {
  public:
   Failing() : loop_({asio::ip::address_v4::loopback(), 0}, "loopback", HttpLimits{}) {
     loop_.start([this](boost::beast::tcp_stream stream) {
@@ -57,15 +69,6 @@ class Failing {
 
  private:
   friend class hypertune::detail::HttpLoop;
-  using Response = hypertune::detail::HttpResponse;
-  using Connection = hypertune::detail::HttpLoop::Connection;
-
-  static Response response(std::string body) {
-    Response reply(boost::beast::http::status::ok, 11);
-    reply.body() = std::move(body);
-    return reply;
-  }
-  static Response refusal_of(const boost::system::error_code&) { return response("refused"); }
   template <class Stream>
   asio::awaitable<std::optional<Response>> answer(Stream&, Connection&, const hypertune::detail::HttpRequest& request) {
     const std::string target(request.target());
@@ -118,7 +121,7 @@ TEST_CASE("an exception that leaves a handler of the context does not end the se
 namespace {
 
 /// Answers when it is told to, and streams.
-class Streaming {
+class Streaming : public Answers {
  public:
   explicit Streaming(const HttpLimits& limits = {})
       : loop_({asio::ip::address_v4::loopback(), 0}, "loopback", limits), release_(loop_.context()) {
@@ -154,15 +157,6 @@ class Streaming {
 
  private:
   friend class hypertune::detail::HttpLoop;
-  using Response = hypertune::detail::HttpResponse;
-  using Connection = hypertune::detail::HttpLoop::Connection;
-
-  static Response response(std::string body) {
-    Response reply(boost::beast::http::status::ok, 11);
-    reply.body() = std::move(body);
-    return reply;
-  }
-  static Response refusal_of(const boost::system::error_code&) { return response("refused"); }
   template <class Stream>
   asio::awaitable<std::optional<Response>> answer(Stream& stream, Connection& connection,
                                                   const hypertune::detail::HttpRequest& request) {
