@@ -185,7 +185,7 @@ target_link_libraries(hypertune_import PUBLIC hypertune hypertune_boost_json)
 include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
 
 # Workers that are pods of Kubernetes. Compiled, so that users do not include OpenSSL and Beast.
-if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # certificates and tokens come from transfer
+if(TARGET hypertune_transfer AND yaml-cpp_FOUND)   # which copies the checkpoints of its workers
   hypertune_backend(k8s hypertune_remote hypertune_yaml hypertune_transfer)
   target_include_directories(hypertune_k8s PRIVATE ${hypertune_root}/src)
   # Forces the linker to keep the code for --hypertune-pod in every program that links the library.
