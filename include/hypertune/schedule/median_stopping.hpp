@@ -29,11 +29,9 @@ struct MedianStopping {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  struct Trial {
-    int steps = 0;
+  struct Trial : detail::StepTrial {
     std::int64_t finite = 0;  // losses in the mean
     double mean = 0;
-    double best = worst_loss;
   };
   std::unordered_map<TrialId, Trial> trials_{};  ///< running
   detail::ByStep averages_{};

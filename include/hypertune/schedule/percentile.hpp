@@ -27,11 +27,7 @@ struct Percentile {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  struct Trial {
-    int steps = 0;
-    double best = worst_loss;
-  };
-  std::unordered_map<TrialId, Trial> trials_{};  ///< running
+  std::unordered_map<TrialId, detail::StepTrial> trials_{};  ///< running
   detail::ByStep bests_{};
   detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/schedule/by_step.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 namespace hypertune::inline v0::detail {
@@ -16,6 +17,21 @@ std::optional<double> ByStep::quantile(int step) const {
   const double place = fraction_ * static_cast<double>(all.size());
   if (place != static_cast<double>(all.quota())) return all.boundary();
   return all.next() == worst_loss ? worst_loss : all.boundary() / 2 + all.next() / 2;
+}
+
+Decision ByStep::judge(StepTrial& trial, int steps, const StepLimits& limits, double number, double fraction,
+                       RungVerdict& verdict) {
+  Decision decision = Decision::proceed;
+  if (steps >= limits.grace_period) {
+    const std::size_t others = trials(steps);
+    if (others >= static_cast<std::size_t>(limits.min_trials) && trial.best > *quantile(steps)) {
+      decision = Decision::stop;
+      verdict = {.steps = steps, .loss = trial.best, .bar = *quantile(steps), .trials = others};
+    }
+    if (steps > trial.steps) add(std::max(trial.steps, limits.grace_period - 1), steps, number, fraction);
+  }
+  trial.steps = std::max(trial.steps, steps);
+  return limits.max_steps > 0 && steps >= limits.max_steps ? Decision::complete : decision;
 }
 
 void ByStep::add(int previous, int step, double value, double fraction) {

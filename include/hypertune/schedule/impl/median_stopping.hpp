@@ -16,21 +16,8 @@ Decision MedianStopping::on_report(const Progress& progress) {
     trial.mean += (loss - trial.mean) / static_cast<double>(trial.finite);
     trial.best = std::min(trial.best, loss);
   }
-  Decision decision = Decision::proceed;
-  if (progress.steps >= grace_period) {
-    if (averages_.beyond(progress.steps, trial.best, min_trials)) {
-      decision = Decision::stop;
-      verdict_ = {.steps = progress.steps,
-                  .loss = trial.best,
-                  .bar = *averages_.quantile(progress.steps),
-                  .trials = averages_.trials(progress.steps)};
-    }
-    if (progress.steps > trial.steps)
-      averages_.add(std::max(trial.steps, grace_period - 1), progress.steps, trial.finite > 0 ? trial.mean : worst_loss,
-                    0.5);
-  }
-  trial.steps = std::max(trial.steps, progress.steps);
-  return max_steps > 0 && progress.steps >= max_steps ? Decision::complete : decision;
+  return averages_.judge(trial, progress.steps, {grace_period, min_trials, max_steps},
+                         trial.finite > 0 ? trial.mean : worst_loss, 0.5, verdict_);
 }
 
 }  // namespace hypertune::inline v0
