@@ -171,20 +171,18 @@ int list(const std::string& directory, const std::string& format) {
       const char* state =
           state_of(info, driven, info.ended || driven ? "" : exit_reason_of(path), runs && is_paused(path.string()));
       const auto best = results.find_best();
-      std::size_t ended = 0;
-      for (const auto end : {TrialState::completed, TrialState::stopped, TrialState::failed})
-        ended += results.count(end);
-      boost::json::object object{{"folder", path.string()}, {"name", info.name},
-                                 {"state", state},          {"trials", results.size()},
-                                 {"ended", ended},          {"samples", info.samples},
-                                 {"planned", info.planned}, {"failed", results.count(TrialState::failed)}};
+      boost::json::object object{{"folder", path.string()},  {"name", info.name},
+                                 {"state", state},           {"trials", results.size()},
+                                 {"ended", results.ended()}, {"samples", info.samples},
+                                 {"planned", info.planned},  {"failed", results.count(TrialState::failed)}};
       object["best"] = best ? boost::json::parse(results.json(*best)) : boost::json::value();
       all.push_back(std::move(object));
-      rows.push_back(
-          {path.string(), state,
-           fmt::format("{}/{}", ended, info.planned > 0 ? info.planned : static_cast<std::int64_t>(results.size())),
-           best && best->best ? fmt::format("{}={:.6g} (trial {})", best->best->metric, best->best->value, best->trial)
-                              : "-"});
+      rows.push_back({path.string(), state,
+                      fmt::format("{}/{}", results.ended(),
+                                  info.planned > 0 ? info.planned : static_cast<std::int64_t>(results.size())),
+                      best && best->best
+                          ? fmt::format("{}={:.6g} (trial {})", best->best->metric, best->best->value, best->trial)
+                          : "-"});
     } catch (const Error& error) {
       all.push_back(boost::json::object{{"folder", path.string()}, {"error", error.what()}});
       rows.push_back({path.string(), "unreadable", "-", error.what()});

@@ -62,14 +62,13 @@ void put_best(JsonWriter& out, const ExperimentView& view, std::size_t objective
   for (const auto& event : events) places.push_back(event.place);
   const auto shown = sampled(view, std::move(places), 3000);
 
-  const auto counts = [&](const TrialRow& row) { return row.state != TrialState::failed && row.violation == 0; };
   auto steps = events;
-  std::erase_if(steps, [&](const Event& event) { return !counts(view.rows()[event.place]) || std::isnan(event.x); });
+  std::erase_if(steps, [&](const Event& event) { return !view.rows()[event.place].admitted || std::isnan(event.x); });
   if (by_time) {
     if (objective == 0)
       for (const auto& improvement : view.improvements()) {
         const TrialRow* row = view.row(improvement.trial);
-        if (row != nullptr && counts(*row))
+        if (row != nullptr && row->admitted)
           steps.push_back(
               {improvement.time - info.started, improvement.value, static_cast<std::size_t>(row - view.rows().data())});
       }

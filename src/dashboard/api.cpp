@@ -94,12 +94,9 @@ std::string Api::experiments() const {
     one->look([&](const ExperimentView& seen) {
       const Results& results = seen.results();
       const auto& info = results.experiment();
-      std::size_t finished = 0;
-      for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed})
-        finished += results.count(state);
       out.member("name", view::shortened(info.name, 500)).member("folder", one->folder.string());
       out.member("state", seen.status.state).member("why", view::shortened(seen.status.why, 500));
-      out.member("trials", results.size()).member("finished", finished).member("planned", info.planned);
+      out.member("trials", results.size()).member("finished", results.ended()).member("planned", info.planned);
       put_best_of(out, seen);
       const bool tuned = !info.objectives.empty();
       out.key("metric");

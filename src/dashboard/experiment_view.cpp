@@ -46,7 +46,6 @@ void ExperimentView::refresh() {
   const std::size_t known_metrics = metrics_.size();
   for (std::size_t i = known_metrics; i < results_.metrics().size(); ++i)
     metrics_.emplace(results_.metrics()[i], static_cast<std::uint32_t>(i));
-  const bool constrained = !results_.experiment().constraints.empty();
   for (const std::size_t at : changed_) {
     TrialRow& row = rows_[at];
     row.changed = false;
@@ -57,7 +56,7 @@ void ExperimentView::refresh() {
     row.failures = static_cast<std::int32_t>(result.failure_count());
     row.value = result.best ? result.best->value : unknown;
     row.at_step = result.best ? result.best->step : -1;
-    row.violation = !constrained || result.feasible.value_or(false) ? 0 : 1;
+    row.admitted = results_.experiment().admits(result);
     row.duration = result.duration.value_or(unknown);
     if (std::exchange(row.moved, false)) params_.set(at, result.params);
   }

@@ -191,12 +191,9 @@ double seconds_left(const ExperimentView& view) {
   const Results& results = view.results();
   const auto& info = results.experiment();
   if (view.status.state != "running" || info.planned <= 0) return unknown;
-  std::size_t ended = 0;
-  for (const auto state : {TrialState::completed, TrialState::stopped, TrialState::failed})
-    ended += results.count(state);
   const auto all = static_cast<double>(info.planned);
-  const auto done = static_cast<double>(ended);
-  if (ended == 0 || done >= all) return unknown;
+  const auto done = static_cast<double>(results.ended());
+  if (done == 0 || done >= all) return unknown;
   return info.elapsed * (all - done) / done;
 }
 

@@ -179,12 +179,12 @@ TEST_CASE("a constraint of which nothing is known is not met") {
                                     record::Any(record::TrialEnded{0, TrialState::completed, {}})})
       seen.add({++n, 0.1 * static_cast<double>(n), what});
     seen.refresh();
-    return seen.row(0)->violation;
+    return seen.row(0)->admitted;
   };
-  CHECK(row(true, {{"loss", 1}}) == 1);
-  CHECK(row(true, {{"loss", 1}, {"size", 0.6}}) == 1);
-  CHECK(row(true, {{"loss", 1}, {"size", 0.4}}) == 0);
-  CHECK(row(false, {{"loss", 1}}) == 0);
+  CHECK(!row(true, {{"loss", 1}}));
+  CHECK(!row(true, {{"loss", 1}, {"size", 0.6}}));
+  CHECK(row(true, {{"loss", 1}, {"size", 0.4}}));
+  CHECK(row(false, {{"loss", 1}}));
 }
 
 TEST_CASE("every answer is JSON of less than a megabyte, whatever the records hold") {

@@ -203,12 +203,10 @@ inline std::optional<TrialId> race_winner(const Results& results) {
 inline std::vector<double> best_so_far(const Results& results) {
   const Objective objective = detail::first_objective(results);
   std::vector<double> losses;
-  const bool constrained = !results.experiment().constraints.empty();
   for (const TrialResult& trial : results.trials()) {
     const auto best = results.best_report(trial.trial, objective);
-    const bool counts = trial.state != TrialState::failed && (!constrained || trial.feasible.value_or(false));
-    losses.push_back(best && counts ? detail::loss_of(best->value, objective.mode)
-                                    : std::numeric_limits<double>::infinity());
+    losses.push_back(best && results.experiment().admits(trial) ? detail::loss_of(best->value, objective.mode)
+                                                                : std::numeric_limits<double>::infinity());
   }
   std::vector<double> curve = best_so_far(std::span<const double>(losses));
   for (double& value : curve) {

@@ -156,7 +156,7 @@ class Export {
       for (const TrialId trial : pareto_front(results_)) first_.insert(trial);
     } else if (const auto best = results_.find_best()) {
       first_.insert(best->trial);
-      seen_best_ = results_.experiment().constraints.empty() || best->feasible.value_or(false);
+      seen_best_ = results_.experiment().admits(*best);
     }
   }
 

@@ -7,6 +7,7 @@
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_data.hpp>
 #include <hypertune/record/trial_result.hpp>
+#include <hypertune/trial/state_counts.hpp>
 
 #include <array>
 #include <cstddef>
@@ -97,7 +98,9 @@ class Results {
   /// those without a result. At most `limit` (0: all).
   std::vector<TrialId> ranked(std::size_t limit = 0) const;
 
-  std::size_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
+  std::size_t count(TrialState state) const { return static_cast<std::size_t>(counts_[state]); }
+  /// Number of trials that have ended, for whatever reason.
+  std::size_t ended() const { return static_cast<std::size_t>(counts_.ended()); }
   std::int64_t failures(FailureSource source) const { return failures_[static_cast<std::size_t>(source)]; }
   /// What each host did, in the order of their first appearance.
   std::vector<HostUse> hosts() const;
@@ -181,7 +184,7 @@ class Results {
   std::deque<TrialData> trials_;              // by id; a deque, because a growing vector would need more memory
   std::map<TrialId, Attributes> attributes_;  // of the trials that have any
   std::vector<std::string> names_;
-  std::array<std::size_t, 6> counts_{};
+  detail::StateCounts counts_;
   std::array<std::int64_t, 3> failures_{};
   detail::Indirect<detail::HostLedger> ledger_;  // created with the first record
 };

@@ -82,6 +82,12 @@ struct ExperimentInfo {
   std::string why;               ///< why it ended, in words
   std::int64_t records = 0;      ///< number of records read so far
   std::int64_t reports = 0;
+
+  /// Whether a trial may be the best one: it has not failed, and its best report meets the constraints, if there are
+  /// any.
+  bool admits(const TrialResult& trial) const {
+    return trial.state != TrialState::failed && (constraints.empty() || trial.feasible.value_or(false));
+  }
 };
 
 /// "trial 7 accuracy=0.985 at step 20 lr=0.01 hidden=64"; characters that could harm a terminal are shown as '?'.

@@ -10,10 +10,10 @@
 #include <hypertune/record/text_table.hpp>
 #include <hypertune/show/sparkline.hpp>
 #include <hypertune/trial/resources.hpp>
+#include <hypertune/trial/state_counts.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -67,10 +67,8 @@ class ExperimentProgress {
   const std::string& name() const { return name_; }
   const std::vector<Objective>& objectives() const { return started_.objectives; }
   std::int64_t planned() const { return planned_.count(); }  ///< number of trials that there are to be; 0: not known
-  std::int64_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
-  std::int64_t ended() const {
-    return count(TrialState::completed) + count(TrialState::stopped) + count(TrialState::failed);
-  }
+  std::int64_t count(TrialState state) const { return counts_[state]; }
+  std::int64_t ended() const { return counts_.ended(); }
   std::int64_t reports() const { return reports_; }
   const std::map<TrialId, Running>& running() const { return running_; }
   /// The best finite value of each objective so far, if there is one; if any trial meets the constraints, only of
@@ -109,7 +107,7 @@ class ExperimentProgress {
   detail::PlannedTrials planned_;
   std::optional<record::ExperimentEnded> finished_;
   std::string name_ = "experiment";
-  std::array<std::int64_t, 6> counts_{};
+  detail::StateCounts counts_;
   std::map<TrialId, Running> running_;
   std::vector<std::optional<Best>> best_;
   std::int64_t reports_ = 0, live_reports_ = 0, live_ended_ = 0, improvements_ = 0, failures_ = 0;
@@ -164,10 +162,9 @@ inline void ProgressTracker::set_state(TrialId trial, TrialState state) {
   const auto at = static_cast<std::size_t>(trial);
   while (states_.size() <= at) {
     states_.push_back(TrialState::pending);
-    ++p_.counts_[static_cast<std::size_t>(TrialState::pending)];
+    p_.counts_.add(TrialState::pending);
   }
-  --p_.counts_[static_cast<std::size_t>(states_[at])];
-  ++p_.counts_[static_cast<std::size_t>(state)];
+  p_.counts_.move(states_[at], state);
   states_[at] = state;
   if (state == TrialState::running) return;
   if (const auto run = p_.running_.find(trial); run != p_.running_.end()) {

@@ -265,10 +265,9 @@ ComparedExperiment compared_experiment(const std::filesystem::path& directory, c
   out.trials = results.size();
   out.failed = results.count(TrialState::failed);
   out.settings = detail::settings_of(out.info);
-  const bool constrained = !out.info.constraints.empty();
   out.trial_losses_.assign(results.size(), detail::no_loss);
   detail::judged_trials(results, out.objective, [&](const TrialResult& trial, double loss) {
-    if (trial.state == TrialState::failed || (constrained && !trial.feasible.value_or(false))) loss = detail::no_loss;
+    if (!out.info.admits(trial)) loss = detail::no_loss;
     out.losses.push_back(loss);
     if (trial.trial >= 0 && static_cast<std::size_t>(trial.trial) < out.trial_losses_.size())
       out.trial_losses_[static_cast<std::size_t>(trial.trial)] = loss;
@@ -281,7 +280,7 @@ ComparedExperiment compared_experiment(const std::filesystem::path& directory, c
       });
   if (const auto best = results.find_best(out.objective); best && best->best) {
     const double loss = detail::loss_of(best->best->value, out.objective.mode);
-    if (!constrained || best->feasible.value_or(false)) {
+    if (out.info.admits(*best)) {
       out.best = best->best->value;
       out.best_trial = best->trial;
       if (out.improvements_.empty() || loss < out.improvements_.back().loss)

@@ -125,8 +125,7 @@ auto Results::find(TrialId id) const -> const TrialData* {
 }
 
 void Results::set_state(TrialData& trial, TrialState state) {
-  --counts_[static_cast<std::size_t>(trial.state)];
-  ++counts_[static_cast<std::size_t>(state)];
+  counts_.move(trial.state, state);
   trial.state = state;
 }
 void Results::nothing_runs() {
@@ -206,7 +205,7 @@ void Results::take(const record::TrialCreated& event, Seconds time) {
   trial.known = event.known;
   detail::Encoder(trial.configuration).put(event.point, event.params);
   trial.configuration.shrink_to_fit();
-  ++counts_[static_cast<std::size_t>(trial.state)];
+  counts_.add(trial.state);
   const auto at = std::upper_bound(trials_.begin(), trials_.end(), trial.id,
                                    [](TrialId id, const TrialData& other) { return id < other.id; });
   trials_.insert(at, std::move(trial));

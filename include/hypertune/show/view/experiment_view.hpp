@@ -33,7 +33,7 @@ struct TrialRow {
   std::uint32_t host = 0;  ///< where it ran last, an index into the hosts' names; 0: nowhere
   double value = unknown;  ///< the best value of the first objective
   std::int32_t at_step = -1;
-  double violation = 0;  ///< 1 if it breaks a constraint on metrics, or that is not known
+  bool admitted = false;                                      ///< whether it may be the best: ExperimentInfo::admits()
   double created = 0, started = unknown, reported = unknown;  ///< times of its records
   double duration = unknown;
   std::vector<Curve> curves;
@@ -127,9 +127,7 @@ class ExperimentView {
   /// NaN: none.
   double value(const TrialRow& row, std::uint32_t metric) const;
   /// Whether a trial's value can be the best: it is finite, and the trial has not failed and meets the constraints.
-  static bool ranks(const TrialRow& row) {
-    return row.state != TrialState::failed && row.violation == 0 && row.value - row.value == 0;
-  }
+  static bool ranks(const TrialRow& row) { return row.admitted && row.value - row.value == 0; }
   bool maximises() const;
 
   const std::vector<Piece>& pieces() const { return pieces_; }
