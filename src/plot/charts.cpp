@@ -931,7 +931,7 @@ Chart lineage(const json::value& answer) {
   panel.y.interval = 1;
   panel.y.inverse = true;
   panel.y.grid = names.size() <= 60;
-  panel.y.format = [format = panel.y.format](double row) { return std::trunc(row) == row ? format(row) : ""; };
+  panel.y.format = [name_of = panel.y.format](double row) { return std::trunc(row) == row ? name_of(row) : ""; };
   Points takers;
   std::vector<std::tuple<double, double, double>> arrows;  // step, from, to
   for (const auto& event : list(at(answer, "population"))) {
