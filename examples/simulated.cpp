@@ -31,8 +31,8 @@ int main() {
                                  .metric = "error",
                                  .samples = 20'000,
                                  .schedule = ht::Asha{.grace_period = 1, .max_steps = 81, .reduction_factor = 3},
-                                 .max_failures = 5,
-                                 .executor = ht::simulated({.workers = 10'000, .seed = 7}),
+                                 .max_retries = 5,
+                                 .executor = ht::simulated({.pool = 10'000, .seed = 7}),
                                  .seed = 1});
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   fmt::print("{} trials on 10,000 workers, simulated within {:.1f} s\n{}\n", results.size(), seconds, results.best());

@@ -24,7 +24,7 @@ int print(const std::string& text) {
 
 void add_authoring_commands(CLI::App& app, std::function<int()>& chosen) {
   const auto checked = std::make_shared<CheckArguments>();
-  auto* check_command = app.add_subcommand("check", "all that can be said of a file before anything runs");
+  auto* check_command = app.add_subcommand("check", "validate a file without running it");
   check_command->add_option("FILE", checked->file, "the YAML file of a sweep, a study or a cluster")->required();
   check_command->add_option("--set", checked->set, "key=value: a value in place of the file's; may be repeated")
       ->allow_extra_args(false);

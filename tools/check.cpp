@@ -14,7 +14,7 @@
 #include <hypertune/cluster/config.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/config/algorithms.hpp>
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/say.hpp>
@@ -96,9 +96,9 @@ std::string space_size(const Sweep& sweep) {
 
 // The most pods over which the workers of one trial may be spread.
 std::vector<Host> pods_for(const KubernetesOptions& options, const Workers& workers) {
-  const auto each = room_of(options);
+  const auto each = capacity_of(options);
   std::vector<Host> pods;
-  for (int i = 1; i <= std::min(options.workers.max, workers.min); ++i)
+  for (int i = 1; i <= std::min(options.pool.max, workers.min); ++i)
     pods.push_back({.name = fmt::format("worker-{}", i), .total = each, .slots = options.reuse ? 0 : 1});
   return pods;
 }
@@ -167,24 +167,24 @@ void print_workers(const Sweep& sweep, const std::vector<Host>& hosts) {
 
 // Where trials run, and how many at the same time.
 Here print_executor(const Sweep& sweep) {
-  const ExecutorSpec& executor = sweep.executor;
+  const ExecutorOptions& executor = sweep.executor;
   Here here;
   if (executor.type == "local") {
     here.cores = static_cast<int>(local::usable_cores().size());
     here.parallel = room_for(sweep, executor_of(sweep).hosts());
-    print_row("runs",
-              fmt::format("{} at once on this machine ({}, {}), in {}", plural(here.parallel, "trial"),
-                          plural(here.cores, "core"),
-                          plural(static_cast<std::int64_t>(local::usable_gpus().size()), "GPU"), executor.workers));
+    print_row("runs", fmt::format("{} at once on this machine ({}, {}), in {}", plural(here.parallel, "trial"),
+                                  plural(here.cores, "core"),
+                                  plural(static_cast<std::int64_t>(local::usable_gpus().size()), "GPU"),
+                                  executor.isolation == "thread" ? "threads" : "processes"));
     print_workers(sweep, executor_of(sweep).hosts());
     return here;
   }
   std::string where;
   if (executor.slurm) {
-    where = fmt::format("in {} to {} workers of Slurm{}", executor.slurm->workers.min, executor.slurm->workers.max,
+    where = fmt::format("in {} to {} workers of Slurm{}", executor.slurm->pool.min, executor.slurm->pool.max,
                         executor.slurm->partition.empty() ? "" : ", partition " + executor.slurm->partition);
   } else if (executor.kubernetes) {
-    where = fmt::format("in {} to {} pods of {}", executor.kubernetes->workers.min, executor.kubernetes->workers.max,
+    where = fmt::format("in {} to {} pods of {}", executor.kubernetes->pool.min, executor.kubernetes->pool.max,
                         executor.kubernetes->image.empty() ? "'pod'" : executor.kubernetes->image);
   } else if (!executor.ssh->cluster.empty()) {
     where = fmt::format("on machines of {}, as the queue asks for them", executor.ssh->cluster.string());
@@ -268,7 +268,7 @@ void print_output(const Sweep& sweep) {
 
 // What trials will run: the first one, and others with other arguments.
 void print_commands(const Sweep& sweep) {
-  constexpr std::size_t most = 3, most_length = 400;
+  constexpr std::size_t most = 3, max_length = 400;
   std::vector<std::size_t> shapes;  // how many words each has
   for (const auto& params : some_configurations(sweep, 16)) {
     const auto words = arguments_of(sweep, params);
@@ -277,7 +277,7 @@ void print_commands(const Sweep& sweep) {
     auto text = typed(words);
     std::replace(text.begin(), text.end(), '\n', ' ');
     print_row(shapes.size() == 1 ? "command" : "  or",
-              detail::terminal::elide(detail::terminal::printable(text), most_length));
+              detail::terminal::elide(detail::terminal::printable(text), max_length));
   }
   for (const auto& file : sweep.trial->files)
     print_row("makes", fmt::format("DIRECTORY/{} from {}, where DIRECTORY is the trial's folder", file.path,

@@ -37,7 +37,7 @@ std::string text_of_file(const std::filesystem::path& file) {
 
 // Whether a program may read all parameters from HYPERTUNE_PARAMS: its text, or that of a script in its command, says
 // so.
-bool reads_params(const TrialSpec& trial) {
+bool reads_params(const TrialOptions& trial) {
   bool scripts = false;
   for (const auto& word : trial.command) {
     const auto text = text_of_file(word);

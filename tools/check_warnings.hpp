@@ -1,7 +1,7 @@
 // Warnings about valid settings of a sweep that are probably mistakes.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <cstdint>

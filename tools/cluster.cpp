@@ -242,7 +242,7 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
     command->add_flag("-y,--yes", arguments->yes, "do not ask");
   };
 
-  auto* command = add("up", "bring a cluster up, or on the state of its file", up);
+  auto* command = add("up", "start a cluster, or bring it into the state of its file", up);
   command->add_flag("-y,--yes", arguments->yes, "do not ask");
   command->add_option("--min-workers", arguments->min_workers, "in place of the file's")->check(count());
   command->add_option("--max-workers", arguments->max_workers, "in place of the file's")->check(count());
@@ -303,7 +303,7 @@ void add_cluster_commands(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("PROGRAM", arguments->program, "a program, a script, or a sweep's YAML file");
   command->add_option("ARGS", arguments->rest, "after --: its arguments");
 
-  command = add("logs", "what a program that was submitted has printed", logs);
+  command = add("logs", "the output of a submitted program", logs);
   command->add_option("NAME", arguments->program, "the job's number or the program's name; else the last one");
   command->add_flag("-f,--follow", arguments->follow, "go on until it ends, or Ctrl-C, which leaves it running");
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/cluster/executor.hpp>
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 
 #include <string>
 #include <vector>

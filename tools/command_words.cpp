@@ -60,7 +60,8 @@ CommandWord word_of(const CLI::Option& option) {
 std::vector<CommandInfo> commands_of(const CLI::App& app) {
   std::vector<CommandInfo> all;
   for (const auto* command : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); })) {
-    CommandInfo info{.name = command->get_name(), .text = command->get_description(), .words = {}};
+    CommandInfo info{
+        .name = command->get_name(), .text = command->get_description(), .group = command->get_group(), .words = {}};
     for (const auto* option : command->get_options())
       if (!option->get_group().empty()) info.words.push_back(word_of(*option));
     all.push_back(std::move(info));

@@ -23,7 +23,7 @@ struct CommandWord {
 };
 
 struct CommandInfo {
-  std::string name, text;
+  std::string name, text, group;  ///< `group`: its heading in the help
   std::vector<CommandWord> words;
 };
 

@@ -1,7 +1,7 @@
 // Runs one trial of a sweep up to its first report, without recording anything.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/trial/program.hpp>
 #include <hypertune/trial/report.hpp>

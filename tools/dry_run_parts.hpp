@@ -3,7 +3,7 @@
 
 #include "dry_run.hpp"
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/random.hpp>

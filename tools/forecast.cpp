@@ -24,7 +24,7 @@ namespace hypertune::inline v0::command {
 
 namespace {
 
-constexpr std::int64_t most_trials = 2000, most_steps = 400'000;  // takes half a second
+constexpr std::int64_t max_trials = 2000, max_steps = 400'000;  // takes half a second
 
 // A curve that falls towards a level of the trial. The order of the trials never changes.
 class CurveRun final : public TrialRun {
@@ -95,7 +95,7 @@ std::optional<std::int64_t> trials_until_end(const Sweep& sweep) {
 
 bool makes_one_report(const Sweep& sweep) {
   if (!sweep.trial) return false;
-  const TrialSpec& trial = *sweep.trial;
+  const TrialOptions& trial = *sweep.trial;
   const auto objectives = objectives_of(sweep.options);
   return trial.report != ReportRule::each || trial.repeat.times > 1 ||
          std::all_of(objectives.begin(), objectives.end(), [&](const Objective& objective) {
@@ -112,12 +112,12 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   std::int64_t samples = given.samples;
   if (samples == 0 && !given.search.finite() && has_grid(sweep.space)) samples = 1;
   constexpr int fewest = 10;  // fewer trials tell nothing
-  if (each > most_trials || bound == 0 || bound > most_steps / fewest || (samples == 0 && !given.search.finite()) ||
+  if (each > max_trials || bound == 0 || bound > max_steps / fewest || (samples == 0 && !given.search.finite()) ||
       given.schedule.name().starts_with("hyper_sched"))
     return std::nullopt;
   std::int64_t wanted = std::max<std::int64_t>(samples, 1) * each;
   if (const auto end = trials_until_end(sweep)) wanted = std::min(wanted, std::max<std::int64_t>(*end, 1));
-  const std::int64_t played = std::min({wanted, most_trials, std::max<std::int64_t>(most_steps / bound, fewest)});
+  const std::int64_t played = std::min({wanted, max_trials, std::max<std::int64_t>(max_steps / bound, fewest)});
   const detail::TemporaryFolder folder;
   Options options;
   options.name = *given.name;
@@ -133,7 +133,7 @@ std::optional<Forecast> forecast(const Sweep& sweep, int parallel, int steps) {
   options.display = Display::quiet;
   options.handle_signals = false;
   options.resources.cpus = 1;
-  options.executor = simulated({.workers = std::clamp(parallel, 1, 1000)});
+  options.executor = simulated({.pool = std::clamp(parallel, 1, 1000)});
   const Results results = Tuner(sweep.space, std::make_shared<CurveProgram>(options.objectives), options).run();
   Forecast found;
   std::map<int, std::int64_t> ends;

@@ -1,7 +1,7 @@
 // Forecasts how far the trials of a sweep will train, by simulating its scheduler.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 
 #include <cstdint>
 #include <optional>

@@ -185,7 +185,7 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
                        detail::terminal::printable(fmt::format("{}", fmt::join(guess.shared, ", "))));
   out += fmt::format("resources: {{cpus: {}}}\n", std::min(guess.threads.value_or(1), cores));
   out +=
-      "# failures: {max: 1}              # try a trial that failed once more\n"
+      "# failures: {max_retries: 1}      # try a trial that failed once more\n"
       "# executor: {type: ssh, hosts: [lab1, lab2]}\n";
   return out;
 }

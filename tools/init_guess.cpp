@@ -349,8 +349,8 @@ class Guesser {
       static const std::regex of_threads(R"(.*(?:thread|proc|job|worker|cpu|core)s?)");
       const bool threads =
           std::any_of(words.begin(), words.end(), [](const auto& word) { return std::regex_match(word, of_threads); });
-      constexpr int most_threads = 4096;
-      if (whole != nullptr && *whole > 0 && *whole <= most_threads &&
+      constexpr int max_threads = 4096;
+      if (whole != nullptr && *whole > 0 && *whole <= max_threads &&
           (threads || option == "-j" || (opaque && help.text.find("thread") != std::string::npos)))
         guess_.threads = std::max(guess_.threads.value_or(1), static_cast<int>(*whole));
       return leave("this is hardly to be tuned");

@@ -87,9 +87,9 @@ std::string name_before(std::string_view text) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("_-@'./%^#").find(c) != std::string_view::npos;
   };
-  constexpr std::size_t most_words = 5;
+  constexpr std::size_t max_words = 5;
   std::size_t words = 0;
-  while (begin > 0 && words < most_words) {
+  while (begin > 0 && words < max_words) {
     if (text[begin - 1] == ' ' && words > 0 && begin > 1 && within(text[begin - 2])) {
       // Up to a number, which changes, or another value: "epoch 3 loss", "bitrate=N/A speed"
       std::size_t first = begin - 1;
@@ -329,9 +329,9 @@ void MetricFinder::add(FoundMetric& metric, double value) {
 }
 
 bool MetricFinder::add_line(std::string_view line, bool reports) {
-  constexpr std::size_t longest = 4096, most_metrics = 2000;
+  constexpr std::size_t longest = 4096, max_metrics = 2000;
   const auto begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos || found_.size() > most_metrics) return false;
+  if (begin == std::string_view::npos || found_.size() > max_metrics) return false;
   if (reports && line[begin] == '{')
     if (const auto report = local::parse_report_line(line); report && !report->metrics.empty()) {
       for (const auto& [name, value] : report->metrics) add(metric(name, true), value);

@@ -98,7 +98,7 @@ std::vector<WrittenFile> written_files(const std::vector<std::string>& command, 
   std::vector<WrittenFile> found;
   std::error_code error;
   for (const auto& word : words) {
-    constexpr std::size_t longest = 1000, most_entries = 10000;
+    constexpr std::size_t longest = 1000, max_entries = 10000;
     if (word.empty() || word.size() > longest || word.front() == '-' || word.find('{') != std::string::npos) continue;
     const fs::path path(word);
     if (!path.has_filename() || fs::is_directory(path, error)) continue;
@@ -109,7 +109,7 @@ std::vector<WrittenFile> written_files(const std::vector<std::string>& command, 
     const std::string name = path.filename().string();
     std::size_t n = 0;
     for (fs::directory_iterator it(path.has_parent_path() ? path.parent_path() : fs::path("."), error), last;
-         !error && it != last && ++n < most_entries; it.increment(error)) {
+         !error && it != last && ++n < max_entries; it.increment(error)) {
       const std::string other = it->path().filename().string();
       const bool begins = other.size() > name.size() && other.starts_with(name) &&
                           std::string_view("._-").find(other[name.size()]) != std::string_view::npos;

@@ -81,7 +81,7 @@ WhyAnswer ask_what_waits(const std::string& directory, const std::vector<TrialRe
   return ask_why(directory, std::move(numbers), patience);
 }
 
-constexpr std::size_t most_waiting = 5;  // most waiting trials that are shown
+constexpr std::size_t max_waiting = 5;  // most waiting trials that are shown
 
 // The first waiting trials, and how many wait in all.
 std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& results) {
@@ -89,7 +89,7 @@ std::pair<std::vector<TrialResult>, std::size_t> waiting_of(const Results& resul
   std::size_t waiting = 0;
   for (const auto& trial : results.trials()) {
     if (trial.state != TrialState::pending && trial.state != TrialState::paused) continue;
-    if (++waiting <= most_waiting) first.push_back(trial);
+    if (++waiting <= max_waiting) first.push_back(trial);
   }
   return {std::move(first), waiting};
 }
@@ -195,7 +195,7 @@ int status(const std::string& directory, const std::string& format) {
   asked.insert(asked.end(), running.begin(), running.end());
   const WhyAnswer waits = runs ? ask_what_waits(directory, asked) : WhyAnswer();
   for (const auto& trial : running)  // their hosts are not there yet
-    if (waits.reasons.contains(trial.trial) && waiting.size() < most_waiting) waiting.push_back(trial);
+    if (waits.reasons.contains(trial.trial) && waiting.size() < max_waiting) waiting.push_back(trial);
   const char* state = state_of(info, driver.has_value(), exit_reason, waits.paused);
   const auto best = results.find_best();
   if (format == "json") {

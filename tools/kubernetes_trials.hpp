@@ -1,7 +1,7 @@
 // Runs a sweep's trials in pods of Kubernetes.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/execute/executor.hpp>
 
 #include <string>

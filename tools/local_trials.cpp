@@ -70,15 +70,15 @@ local::CommandLine::Values values_of(const Sweep& sweep, const Params& params) {
   return values;
 }
 
-local::PlaceholderStyle style_of(const TrialFileSpec& file) {
+local::PlaceholderStyle style_of(const TrialFileOptions& file) {
   return {.open = file.open, .close = file.close, .strict = false};
 }
 
-std::string source_of(const TrialFileSpec& file) { return file.from.empty() ? "'" + file.path + "'" : file.from; }
+std::string source_of(const TrialFileOptions& file) { return file.from.empty() ? "'" + file.path + "'" : file.from; }
 
 // Checks placeholders and expressions as the program will, and adds their line in the file to errors.
 void require_sound_texts(const Sweep& sweep) {
-  const TrialSpec& trial = *sweep.trial;
+  const TrialOptions& trial = *sweep.trial;
   const auto at = [](const std::string& where, const auto& check) {
     try {
       check();
@@ -118,7 +118,7 @@ std::vector<Params> some_configurations(const Sweep& sweep, int number) {
   return all;
 }
 
-std::string template_text(const Sweep& sweep, const TrialFileSpec& file) {
+std::string template_text(const Sweep& sweep, const TrialFileOptions& file) {
   if (file.text) return *file.text;
   constexpr std::uintmax_t most = std::uintmax_t{4} << 20U;  // it is sent to each host
   const auto path = found_from(sweep, file.from);
@@ -176,21 +176,21 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
   options.steps_of_attempt = sweep.trial->steps_of_attempt;
   options.measure = sweep.trial->measure;
   options.environment = sweep.trial->environment;
-  options.grace = sweep.trial->grace;
+  options.stop_grace = sweep.trial->stop_grace;
   options.output = sweep.trial->output;
   options.success = sweep.trial->success;
   options.report = sweep.trial->report;
   options.repeat = sweep.trial->repeat;
   options.ordered = sweep.options.ordered;
   // Shorter than the hang limit, so that rank 0, which waits for it, is not taken for hung.
-  if (const double hang = sweep.options.hang_limit; hang > 0)
-    options.stop_limit = std::min(options.stop_limit, hang / 2);
+  if (const double hang = sweep.options.hang_timeout; hang > 0)
+    options.stopped_timeout = std::min(options.stopped_timeout, hang / 2);
   for (const auto& objective : objectives_of(sweep.options)) {
     options.objectives.push_back(objective.metric);
     options.modes[objective.metric] = objective.mode;
   }
   for (const auto& bound : sweep.options.constraints) options.modes.emplace(bound.metric, bound.side);
-  options.bind_to_slot = sweep.executor.workers == "threads";
+  options.bind_to_slot = sweep.executor.isolation == "thread";
   for (const auto& rule : sweep.trial->log_rules)
     options.log_rules.push_back({.match = rule.match, .exclude_host = rule.exclude_host, .no_retry = rule.no_retry});
   return std::make_shared<local::CommandProgram>(sweep.space, std::move(options));
@@ -198,7 +198,7 @@ std::shared_ptr<const Program> program_of(const Sweep& sweep, bool here) {
 
 AnyExecutor executor_of(const Sweep& sweep) {
   const auto& text = sweep.executor;
-  if (text.workers == "threads")
+  if (text.isolation == "thread")
     return threads({.cpus = text.cpus,
                     .gpus = text.gpus < 0 ? static_cast<double>(local::usable_gpus().size()) : text.gpus,
                     .custom = text.custom,
@@ -208,7 +208,7 @@ AnyExecutor executor_of(const Sweep& sweep) {
                     .gpus = text.gpus,
                     .memory = text.memory,
                     .custom = text.custom,
-                    .grace = sweep.trial->grace});
+                    .stop_grace = sweep.trial->stop_grace});
 }
 
 }  // namespace hypertune::inline v0::command

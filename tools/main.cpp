@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -119,15 +120,20 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::function<int()> chosen;
 
-  command::add_run_command(app, chosen);
-  command::add_status_command(app, chosen);
-  command::add_cluster_commands(app, chosen);
-  command::add_result_commands(app, chosen);
-  command::add_control_commands(app, chosen);
-  command::add_exchange_commands(app, chosen);
-  command::add_study_command(app, chosen);
-  command::add_document_commands(app, chosen);
-  command::add_authoring_commands(app, chosen);
+  // The commands under the headings of the help, in their order there.
+  const auto group = [&](const char* name, auto... add) {
+    const auto before = app.get_subcommands({}).size();
+    (add(app, chosen), ...);
+    const auto all = app.get_subcommands({});
+    for (std::size_t i = before; i < all.size(); ++i)
+      if (!all[i]->get_group().empty()) all[i]->group(name);
+  };
+  group("Run", command::add_run_command, command::add_study_command);
+  group("Look", command::add_status_command, command::add_result_commands, command::add_document_commands,
+        command::add_exchange_commands);
+  group("Steer", command::add_control_commands);
+  group("Machines", command::add_cluster_commands);
+  group("Write and check", command::add_authoring_commands);
   if (const auto wrong = wrong_command(app, argc, argv)) {
     complain(wrong->c_str());
     return command::exit_usage;

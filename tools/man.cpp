@@ -78,8 +78,9 @@ std::string man_page(const CLI::App& app) {
   out += ".SH DESCRIPTION\n" + paragraph(app.get_description());
   out += ".PP\n" + paragraph("A sweep is a YAML file that says what to run, what may vary and what is tuned.");
   out += paragraph("hypertune init writes one for a command, hypertune check looks at it, hypertune run runs it.");
-  out += ".SH COMMANDS\n";
+  std::string group;
   for (const auto& command : commands_of(app)) {
+    if (std::exchange(group, command.group) != command.group) out += ".SH \"COMMANDS: " + roff(group) + "\"\n";
     out += ".SS \"" + roff(synopsis_of(command)) + "\"\n" + paragraph(command.text);
     for (const auto& word : command.words)
       if (word.names.back() != "--help" && !(word.argument && word.text.empty())) out += entry(word);

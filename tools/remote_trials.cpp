@@ -79,11 +79,11 @@ ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const
   setup.ssh.identity = found(text.identity_file, sweep);
   setup.ssh.options = text.options;
   setup.ssh.connect_timeout = text.connect_timeout;
-  if (text.silence > 0) {
-    setup.remote.timeouts.liveness = text.silence;
+  if (text.heartbeat_timeout > 0) {
+    setup.remote.timeouts.heartbeat = text.heartbeat_timeout;
     // ssh must not give up the connection before the host is given up.
     setup.ssh.alive_count =
-        std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.silence / setup.ssh.alive_interval)));
+        std::max(setup.ssh.alive_count, static_cast<int>(std::ceil(text.heartbeat_timeout / setup.ssh.alive_interval)));
   }
   setup.mounts = mounts_of(sweep, text.file_mounts, setup.programs);
   if (const auto& program = sweep.trial->command.front();
@@ -138,7 +138,7 @@ std::shared_ptr<const Program> program_from_description(const std::string& descr
   // How trials get here, and which ones, is the driver's business: files that it reads for that are not on this host.
   for (const char* own : {"executor=local", "start_with=[]", "known=[]"}) root = with_override(root, own);
   Sweep sweep = sweep_from_yaml(root, false);
-  sweep.executor.workers = "processes";
+  sweep.executor.isolation = "process";
   if (const auto* templates = detail::object_in(object, "templates"))
     for (auto& each : sweep.trial->files)
       if (const auto* text = templates->if_contains(each.path)) each.text = text_of(text);

@@ -1,7 +1,7 @@
 // A sweep's trials on other machines: how they get there, and how the command runs them there.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/ssh/executor.hpp>
 

@@ -193,7 +193,7 @@ void add_status_command(CLI::App& app, std::function<int()>& chosen) {
     Submitted submitted;
   };
   const auto arguments = std::make_shared<Arguments>();
-  auto* command = app.add_subcommand("status", "how an experiment stands, or a cluster");
+  auto* command = app.add_subcommand("status", "the state of an experiment, or of a cluster");
   command->add_option("DIR", arguments->directory, "the experiment's folder, or the cluster's YAML file")->required();
   command->add_option("--format", arguments->format)->check(CLI::IsMember({"table", "json"}));
   command->add_option("-n,--cluster-name", arguments->cluster_name, "in place of the cluster file's");

@@ -162,7 +162,7 @@ std::string refused_line(const std::string& log, const std::string& metric) {
 
 // Names the expressions whose metric no trial has reported. That of a tuned one is the cause of its trials' failure.
 void print_unread_metrics(const Sweep& sweep, const Results& results) {
-  constexpr std::size_t most_trials = 100, most_bytes = std::size_t{1} << 20U;
+  constexpr std::size_t max_trials = 100, max_bytes = std::size_t{1} << 20U;
   const auto objectives = objectives_of(sweep.options);
   const auto& reported = results.metrics();
   std::string text;
@@ -172,10 +172,10 @@ void print_unread_metrics(const Sweep& sweep, const Results& results) {
                     [&, &name = name](const auto& o) { return o.metric == name; }))
       continue;
     std::string why;
-    for (std::size_t i = 0; i < std::min(results.size(), most_trials) && why.empty(); ++i) {
+    for (std::size_t i = 0; i < std::min(results.size(), max_trials) && why.empty(); ++i) {
       std::ifstream in(results.directory() / "trials" / std::to_string(results.trials()[i].trial) / "log",
                        std::ios::binary);
-      std::string log(most_bytes, '\0');
+      std::string log(max_bytes, '\0');
       in.read(log.data(), static_cast<std::streamsize>(log.size()));
       log.resize(static_cast<std::size_t>(in.gcount()));
       why = refused_line(log, name);

@@ -45,13 +45,13 @@ void add_control_commands(CLI::App& app, std::function<int()>& chosen) {
     command->callback([arguments, act, &chosen] { chosen = [arguments, act] { return act(*arguments); }; });
     return command;
   };
-  add_control("stop", "have an experiment that runs saved and left, or some of its trials ended",
+  add_control("stop", "stop a running experiment after saving it, or end some of its trials",
               "trials to end for good; none: the whole, which --resume goes on with", stop)
       ->add_flag("--now", arguments->now, "of the whole: do not wait for the next reports");
-  add_control("pause", "have trials of an experiment that runs saved, and wait",
+  add_control("pause", "save trials of a running experiment, and let them wait",
               "the trials; none: all of them, and nothing starts", pause);
-  add_control("continue", "let trials go on that were paused so", "the trials; none: all of them", proceed);
-  add_control("resize", "have trials of an experiment that runs go on with another number of workers",
+  add_control("continue", "continue paused trials", "the trials; none: all of them", proceed);
+  add_control("resize", "continue trials of a running experiment with another number of workers",
               "the trials; none: all of them", resize)
       ->add_option(
           "--workers", arguments->workers,
@@ -59,12 +59,11 @@ void add_control_commands(CLI::App& app, std::function<int()>& chosen) {
           "is room for")
       ->required()
       ->check(CLI::Range(0, 1000000));
-  add_control("add", "one more configuration for an experiment that runs", nullptr, add)
+  add_control("add", "add a configuration to a running experiment", nullptr, add)
       ->add_option("NAME=VALUE", arguments->params, "the parameters: lr=0.01 layers=3")
       ->required();
 
-  add_control("note", "note something of an experiment, or of some of its trials, whether it runs or not", nullptr,
-              note)
+  add_control("note", "attach a note to an experiment or to some of its trials, whether it runs or not", nullptr, note)
       ->add_option("[TRIAL…] NAME=VALUE…", arguments->params,
                    "the trials (none: the experiment), and what is noted: note='learning rate too high' good "
                    "(a name alone is a tag)")

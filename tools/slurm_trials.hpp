@@ -1,7 +1,7 @@
 // Runs a sweep's trials on Slurm, and submits a sweep as a Slurm job.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/execute/executor.hpp>
 
 #include <filesystem>

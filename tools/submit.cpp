@@ -152,7 +152,7 @@ int submit(const ClusterArguments& arguments) {
     fail(Errc::usage,
          "--detach leaves nobody who could do --stop: run `hypertune submit` without --detach later, or `hypertune "
          "down`");
-  hc::JobSpec spec;
+  hc::JobOptions spec;
   spec.program = arguments.program;
   spec.arguments = arguments.rest;
   for (auto& word : words_of(arguments.legacy_args)) spec.arguments.push_back(std::move(word));

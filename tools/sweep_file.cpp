@@ -2,6 +2,8 @@
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/text_width.hpp>
 #include <hypertune/search/adaptors.hpp>
 
 #include <string>
@@ -9,7 +11,9 @@
 
 namespace hypertune::inline v0::command {
 
-Node load_with(const std::string& file, const std::vector<std::string>& set) {
+namespace {
+
+Node load_raw(const std::string& file, const std::vector<std::string>& set) {
   Node root = load_yaml_file(file);
   for (const auto& assignment : set) {
     // The assignment made for --executor (see run.cpp) is named so in errors.
@@ -22,6 +26,16 @@ Node load_with(const std::string& file, const std::vector<std::string>& set) {
               : std::string());
   }
   return root;
+}
+
+}  // namespace
+
+Node load_with(const std::string& file, const std::vector<std::string>& set) {
+  const Node root = load_raw(file, set);
+  if (!root.is_map() || !root.has("space")) return root;  // a CLUSTER.yaml
+  return with_present_words(root, sweep_shape(!root.has("trial")), [](const std::string& change) {
+    detail::say("hypertune: " + detail::terminal::printable(change) + " (the old word is taken for now)");
+  });
 }
 
 Sweep load_sweep(const std::string& file, const std::vector<std::string>& set, bool study) {

@@ -1,7 +1,7 @@
 // Reads a sweep or a study, with the changes of the command line.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/config/yaml.hpp>
 
 #include <string>

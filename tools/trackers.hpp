@@ -1,7 +1,7 @@
 // Loggers of an experiment that are compiled separately.
 #pragma once
 
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 
 namespace hypertune::inline v0::command {
 

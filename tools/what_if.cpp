@@ -240,7 +240,7 @@ int what_if(const WhatIfArguments& arguments) {
   require_playable(curves, change.schedule);
   std::vector<Row> rows;
   const auto recorded = as_recorded(curves);
-  rows.push_back({"recorded", std::max(1, curves.most_at_once()), recorded, recorded, recorded});
+  rows.push_back({"recorded", std::max(1, curves.max_at_once()), recorded, recorded, recorded});
   auto counts = arguments.workers;
   if (counts.empty()) counts.push_back(0);
   for (const int workers : counts) {

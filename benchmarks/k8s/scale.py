@@ -133,7 +133,7 @@ def made_by_command(cluster, pods, command):
             memory.append(resident_mib(child.pid))
         time.sleep(0.2)
     child.returncode = ended
-    result = row(cluster, pathlib.Path(command[0]).name, pods, before, all_run_s=round(reached, 1), most_at_once=most,
+    result = row(cluster, pathlib.Path(command[0]).name, pods, before, all_run_s=round(reached, 1), max_at_once=most,
                  until_run=until_run and {key: until_run[key] for key in ("calls_per_pod", "by")},
                  memory_mib_each_5_s=memory, exit_code=ended, whole_s=round(time.monotonic() - begin, 1), peak_memory_mib=round(used.ru_maxrss / 1024, 1),
                  left_behind=cluster.pods())

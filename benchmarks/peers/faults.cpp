@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
     auto o = options(a[6], number(a[1]));
     o.executor = executor(a[0], number(a[2]));
     o.checkpoint.every = number(a[5]);
-    o.max_failures = 3;
+    o.max_retries = 3;
     o.resume = true;
     const auto results = ht::tune(space(), train, o);
     fmt::print(R"({{"trials": {}}})"

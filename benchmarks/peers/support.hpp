@@ -41,7 +41,7 @@ inline double monotonic() {
 /// "threads" or "processes", of `cpus` trials at once.
 inline ht::AnyExecutor executor(std::string_view kind, int cpus) {
   if (kind == "threads") return ht::threads(cpus);
-  if (kind == "processes") return ht::processes({.workers = cpus});
+  if (kind == "processes") return ht::processes({.pool = cpus});
   ht::fail(ht::Errc::usage, "'{}' is no executor: say threads or processes", kind);
 }
 

@@ -114,7 +114,7 @@ class Network {
 ht::Options of_network(const std::filesystem::path& folder, int seed) {
   auto o = common(folder, seed);
   o.metric = "loss";
-  o.executor = ht::simulated({.workers = 4});
+  o.executor = ht::simulated({.pool = 4});
   o.checkpoint = {.every = 0, .keep = 1};
   return o;
 }
@@ -192,7 +192,7 @@ void scaling(const std::filesystem::path& folder) {
     auto o = common(folder, 5);
     o.samples = 20'000;
     o.schedule = ht::Asha{.max_steps = 9};
-    o.executor = ht::simulated({.workers = workers,
+    o.executor = ht::simulated({.pool = workers,
                                 .step_seconds = [](const ht::Params& p, int) { return 1 + p.get<double>("x") / 2; },
                                 .straggle_probability = 0.05,
                                 .straggle_factor = 3,
@@ -230,7 +230,7 @@ void toy(const std::filesystem::path& folder, int seeds) {
       o.mode = ht::Mode::maximize;
       o.samples = 2;
       o.schedule = method.schedule;
-      o.executor = ht::simulated({.workers = 2});
+      o.executor = ht::simulated({.pool = 2});
       o.checkpoint = {.every = 0, .keep = 1};
       o.start_with = {{{"h0", 1.0}, {"h1", 0.0}}, {{"h0", 0.0}, {"h1", 1.0}}};
       reached.push_back(ht::tune<pbt_toy::Toy>(pbt_toy::space(), o).best().best->value);

@@ -234,7 +234,7 @@ struct Run {
   ht::Workers workers = {};
   int trials = 1;
   int slots = 4;
-  ht::AnyExecutor executor = ht::processes({.workers = slots, .pin = false});
+  ht::AnyExecutor executor = ht::processes({.pool = slots, .pin = false});
 };
 
 /// Runs the trials, and meanwhile `disturb`, which returns when it has seen enough. Returns all that was noted.
@@ -247,7 +247,7 @@ std::vector<Event> run(Run what, const std::function<void()>& disturb = {}, doub
   options.search = ht::Random{};
   options.workers = what.workers;
   options.display = ht::Display::quiet;
-  options.max_failures = 3;
+  options.max_retries = 3;
   std::string failure;
   std::jthread other;
   if (disturb)
@@ -664,7 +664,7 @@ int main(int argc, char** argv) {
     job.kind = Job::Kind::start;
     ht::remote::AgentOptions options;
     options.directory = argv[2];
-    options.processes.workers = 4;
+    options.processes.pool = 4;
     options.processes.pin = false;
     return ht::remote::agent_main(
         [](const std::string&) { return ht::make_program<Config>(ht::detail::decoder(space()), train, "workers"); },

@@ -73,8 +73,8 @@ class Network final : public Trainer {
     gradient_ = Buffer<Backend, float>(backend_, parameter_count_);
     velocity_ = Buffer<Backend, float>(backend_, parameter_count_);
     weights_ = Buffer<Backend, T>(backend_, parameter_count_);
-    columns_ = Buffer<Backend, T>(backend_, most_columns_);
-    column_gradient_ = Buffer<Backend, T>(backend_, most_columns_);
+    columns_ = Buffer<Backend, T>(backend_, max_columns_);
+    column_gradient_ = Buffer<Backend, T>(backend_, max_columns_);
     pooled_ = Buffer<Backend, T>(backend_, pooled_size());
     pooled_gradient_ = Buffer<Backend, T>(backend_, pooled_size());
     chosen_ = Buffer<Backend, std::uint8_t>(backend_, pooled_size());
@@ -85,8 +85,8 @@ class Network final : public Trainer {
     predicted_ = Buffer<Backend, std::int32_t>(backend_, batch);
     infinite_ = Buffer<Backend, std::int32_t>(backend_, 1);
     squares_ = Buffer<Backend, float>(backend_, norm_parts);
-    row_sums_ = Buffer<Backend, float>(backend_, most_filters_ * row_parts);
-    row_fold_sums_ = Buffer<Backend, float>(backend_, most_filters_ * row_folds);
+    row_sums_ = Buffer<Backend, float>(backend_, max_filters_ * row_parts);
+    row_fold_sums_ = Buffer<Backend, float>(backend_, max_filters_ * row_folds);
 
     State state{std::vector<float>(parameter_count_), std::vector<float>(parameter_count_), 0, scale_.state()};
     std::mt19937_64 random(options.seed);
@@ -201,8 +201,8 @@ class Network final : public Trainer {
       throw std::runtime_error("a batch of a layer has over 4 billion elements");
     const std::size_t weights = parameter_count_, bias = weights + filters * window.rows();
     parameter_count_ = bias + filters;
-    most_columns_ = std::max<std::size_t>(most_columns_, window.rows() * window.columns());
-    most_filters_ = std::max(most_filters_, filters);
+    max_columns_ = std::max<std::size_t>(max_columns_, window.rows() * window.columns());
+    max_filters_ = std::max(max_filters_, filters);
     layers_.push_back({window, filters, relu, weights, bias, Buffer<Backend, T>(backend_, filters * window.columns()),
                        Buffer<Backend, T>(backend_, filters * window.columns())});
   }
@@ -280,7 +280,7 @@ class Network final : public Trainer {
   Backend backend_;  // outlives the buffers
   Options options_;
   std::vector<Layer> layers_;
-  std::size_t parameter_count_ = 0, most_columns_ = 0, most_filters_ = 0;
+  std::size_t parameter_count_ = 0, max_columns_ = 0, max_filters_ = 0;
   Buffer<Backend, float> parameters_, gradient_, velocity_, raw_, loss_, squares_, row_sums_, row_fold_sums_;
   Buffer<Backend, T> weights_, columns_, column_gradient_, pooled_, pooled_gradient_, images_;
   Buffer<Backend, std::uint8_t> chosen_;

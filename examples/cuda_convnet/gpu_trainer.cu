@@ -57,10 +57,10 @@ class GpuBackend {
   }
   template <class Kernel>
   void for_each(std::size_t count, const Kernel& kernel) {
-    constexpr std::size_t threads = 256, most_blocks = 4096;
+    constexpr std::size_t threads = 256, max_blocks = 4096;
     if (count == 0) return;
     use();
-    const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
+    const auto blocks = static_cast<unsigned>(std::min((count + threads - 1) / threads, max_blocks));
     run<<<blocks, threads, 0, stream_.get()>>>(count, kernel);
     check(cudaGetLastError(), "starting a kernel");
   }

@@ -198,7 +198,7 @@ int main(int argc, char** argv) try {
                       .metric = "accuracy",
                       .mode = ht::Mode::maximize,
                       .samples = 24,
-                      .max_failures = 3,
+                      .max_retries = 3,
                       .checkpoint = {.every = 6, .keep = 1, .keep_best = 1},
                       .seed = 1,
                       .output = "runs/cuda_convnet"};

@@ -27,7 +27,7 @@ namespace ht = hypertune;
 namespace {
 
 constexpr int epochs = 12;
-constexpr int most_workers = 4;
+constexpr int max_workers = 4;
 constexpr int worker_batch = 16;  // images per step of each worker
 bool kill_one = false;
 
@@ -133,10 +133,10 @@ int main(int argc, char** argv) try {
                                  .metric = "accuracy",
                                  .mode = ht::Mode::maximize,
                                  .samples = 1,
-                                 .workers = {.min = 1, .max = most_workers},
-                                 .max_failures = 1,
+                                 .workers = {.min = 1, .max = max_workers},
+                                 .max_retries = 1,
                                  .checkpoint = {.every = 4, .keep = 1},
-                                 .executor = ht::processes({.workers = most_workers}),
+                                 .executor = ht::processes({.pool = max_workers}),
                                  .display = ht::Display::quiet,
                                  .callbacks = {Lines{}}});
   const auto trial = results.best();

@@ -97,7 +97,7 @@ int main(int argc, char** argv) try {
                       .mode = ht::Mode::maximize,
                       .samples = 120,
                       .schedule = ht::Asha{.grace_period = 3, .max_steps = max_epochs, .reduction_factor = 3},
-                      .max_failures = 3,
+                      .max_retries = 3,
                       .checkpoint = {.every = 9, .keep = 1, .keep_best = 1},
                       .seed = 1,
                       .output = "runs/digits"};

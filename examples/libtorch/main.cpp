@@ -195,9 +195,9 @@ int main(int argc, char** argv) try {
                                  .mode = ht::Mode::maximize,
                                  .samples = 1,
                                  .workers = {.min = 1, .max = 4},
-                                 .max_failures = 1,
+                                 .max_retries = 1,
                                  .checkpoint = {.every = 4, .keep = 1},
-                                 .executor = ht::processes({.workers = 4}),
+                                 .executor = ht::processes({.pool = 4}),
                                  .display = ht::Display::quiet,
                                  .callbacks = {Lines{}}});
   const auto trial = results.best();

@@ -72,13 +72,14 @@ constexpr Bounds between(double least, double most) { return {.least = least, .m
 /// struct Asha {
 ///   static constexpr const char* type = "asha";
 ///   int grace_period = 1;
-///   Form form = Form::stopping;
+///   bool promotion = false;
 ///   static void describe(auto& self, auto&& option) {
 ///     option("grace_period", self.grace_period, at_least(1), "steps that every trial gets, at least");
-///     option("form", self.form, {"stopping", "promotion"}, "the words for an enum's values, in their order");
+///     option("promotion", self.promotion, "whether trials wait until they are promoted");
 ///   }
 /// };
 /// ```
+/// An enum has a list of words for its values, in their order, before the text: `{"auto", "own"}`.
 /// The default of an option is the initial value of its member. Checks that involve several options (two that
 /// contradict each other) belong in `void check() const`, which throws an OptionError.
 template <class T>
@@ -134,7 +135,7 @@ struct OptionText {
 }  // namespace detail
 
 /// The described options that are numbers, booleans or enums, with their current values, in the form of a YAML flow
-/// map: "grace_period: 1, max_steps: 81, form: stopping". Empty if T describes no options. Strings and paths are left
+/// map: "grace_period: 1, max_steps: 81, promotion: false". Empty if T describes no options. Strings and paths are left
 /// out.
 template <class T>
 std::string options_text([[maybe_unused]] const T& options) {

@@ -16,7 +16,7 @@
 
 namespace hypertune::inline v0::cluster {
 
-struct Cluster::Impl {
+struct Cluster::State {
   mutable std::mutex say;
 };
 
@@ -65,7 +65,7 @@ Cluster::Cluster(ClusterConfig config, AnyAccess access, ClusterHooks hooks)
       journal_(cluster_state(config_.name)),
       provider_(make_provider(config_, journal_.folder())),
       access_(std::move(access)),
-      impl_(std::make_unique<Impl>()) {
+      state_(std::make_unique<State>()) {
   recover();
 }
 Cluster::Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::path state, ClusterHooks hooks,
@@ -75,14 +75,14 @@ Cluster::Cluster(ClusterConfig config, AnyProvider provider, std::filesystem::pa
       journal_(std::move(state)),
       provider_(std::move(provider)),
       access_(std::move(access)),
-      impl_(std::make_unique<Impl>()) {
+      state_(std::make_unique<State>()) {
   recover();
 }
 Cluster::~Cluster() = default;
 
 void Cluster::say(const std::string& line) const {
   if (!hooks_.say) return;
-  const std::lock_guard lock(impl_->say);
+  const std::lock_guard lock(state_->say);
   hooks_.say(line);
 }
 void Cluster::check_cancelled() const {

@@ -1,7 +1,7 @@
 // Parsing CLUSTER.yaml: machines that are pods.
 #include <hypertune/cluster/detail/pod_config.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/config/pod_check.hpp>
-#include <hypertune/config/pod_room.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -80,7 +80,7 @@ void read_pods_provider(const Node& node, const std::filesystem::path& folder, P
   const auto name = [&](const char* key, bool dots) {
     auto given = text(key);
     if (!given.empty() && !is_name(given, dots))
-      node[key].fail("'provider.{}' is '{}', which is no name in Kubernetes (a-z, 0-9 and '-')", key, given);
+      node[key].fail("'provider.{}' is '{}', which is not a valid Kubernetes name (a-z, 0-9 and '-')", key, given);
     return given;
   };
   provider.name_space = name("namespace", false);

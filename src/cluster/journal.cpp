@@ -138,7 +138,7 @@ static Ledger ledger_of(std::string_view text) {
 
 }  // namespace detail
 
-struct ClusterJournal::Impl {
+struct ClusterJournal::State {
   mutable std::mutex mutex;
   hypertune::detail::Descriptor lock, file;
   std::unique_ptr<hypertune::detail::NotInherited> alone;
@@ -155,17 +155,17 @@ std::string ClusterJournal::driver_of(const std::filesystem::path& folder) {
 }
 
 ClusterJournal::ClusterJournal(std::filesystem::path folder)
-    : folder_(std::move(folder)), impl_(std::make_unique<Impl>()) {
+    : folder_(std::move(folder)), state_(std::make_unique<State>()) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) fail(Errc::io, "cannot make the folder '{}': {}", folder_.string(), error.message());
   std::filesystem::permissions(folder_, std::filesystem::perms::owner_all, error);  // addresses are private
   const auto driver = detail::driver_file(folder_);
-  impl_->lock = hypertune::detail::open_at(AT_FDCWD, driver.c_str(), O_RDWR | O_CREAT, 0600);
-  if (!impl_->lock) fail(Errc::io, "cannot open '{}': {}", driver.string(), std::strerror(errno));
-  impl_->alone = std::make_unique<hypertune::detail::NotInherited>(impl_->lock.get());
+  state_->lock = hypertune::detail::open_at(AT_FDCWD, driver.c_str(), O_RDWR | O_CREAT, 0600);
+  if (!state_->lock) fail(Errc::io, "cannot open '{}': {}", driver.string(), std::strerror(errno));
+  state_->alone = std::make_unique<hypertune::detail::NotInherited>(state_->lock.get());
   struct flock lock = hypertune::detail::whole_file();
-  if (::fcntl(impl_->lock.get(), F_OFD_SETLK, &lock) != 0) {
+  if (::fcntl(state_->lock.get(), F_OFD_SETLK, &lock) != 0) {
     if (errno != EAGAIN && errno != EACCES)
       fail(Errc::io, "cannot lock '{}': {}", driver.string(), std::strerror(errno));
     const auto who = driver_of(folder_);
@@ -173,16 +173,16 @@ ClusterJournal::ClusterJournal(std::filesystem::path folder)
          folder_.filename().string(), who.empty() ? "it has just ended" : who);
   }
   const auto text = fmt::format("{} {}\n", ::getpid(), hypertune::detail::host_name());
-  if (::ftruncate(impl_->lock.get(), 0) == 0)
-    static_cast<void>(!::pwrite(impl_->lock.get(), text.data(), text.size(), 0));
+  if (::ftruncate(state_->lock.get(), 0) == 0)
+    static_cast<void>(!::pwrite(state_->lock.get(), text.data(), text.size(), 0));
   const auto path = detail::journal_file(folder_);
-  impl_->file = hypertune::detail::open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
-  if (!impl_->file) fail(Errc::io, "cannot open '{}': {}", path.string(), std::strerror(errno));
+  state_->file = hypertune::detail::open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_APPEND, 0600);
+  if (!state_->file) fail(Errc::io, "cannot open '{}': {}", path.string(), std::strerror(errno));
   const auto content = detail::read_file(path).value_or("");
   if (const auto end = content.rfind('\n'); !content.empty() && end != content.size() - 1)
-    if (::ftruncate(impl_->file.get(), end == std::string::npos ? 0 : static_cast<off_t>(end + 1)) != 0)
+    if (::ftruncate(state_->file.get(), end == std::string::npos ? 0 : static_cast<off_t>(end + 1)) != 0)
       fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(errno));
-  impl_->ledger = detail::ledger_of(content);
+  state_->ledger = detail::ledger_of(content);
   detail::sync_folder(folder_);
 }
 
@@ -193,16 +193,17 @@ Ledger ClusterJournal::read(const std::filesystem::path& folder) {
 }
 
 Ledger ClusterJournal::ledger() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->ledger;
+  const std::lock_guard lock(state_->mutex);
+  return state_->ledger;
 }
 
 void ClusterJournal::append(const std::string& line) {
-  const std::lock_guard lock(impl_->mutex);
+  const std::lock_guard lock(state_->mutex);
   const auto path = detail::journal_file(folder_);
-  detail::write_all(impl_->file.get(), line + "\n", path);
-  if (::fdatasync(impl_->file.get()) != 0) fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(errno));
-  detail::apply_record(impl_->ledger, detail::parse_json(line)->get_object());
+  detail::write_all(state_->file.get(), line + "\n", path);
+  if (::fdatasync(state_->file.get()) != 0)
+    fail(Errc::io, "cannot write '{}': {}", path.string(), std::strerror(errno));
+  detail::apply_record(state_->ledger, detail::parse_json(line)->get_object());
 }
 
 namespace detail {

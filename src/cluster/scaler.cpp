@@ -18,7 +18,7 @@
 
 namespace hypertune::inline v0::cluster {
 
-struct ClusterScaler::Impl {
+struct ClusterScaler::State {
   struct Unit {
     Machine machine;
     std::size_t type = 0;
@@ -43,7 +43,7 @@ struct ClusterScaler::Impl {
     bool ready = false, failed = false;
   };
 
-  Impl(Cluster& c, std::function<HostDemand()> d, ScalerOptions o)
+  State(Cluster& c, std::function<HostDemand()> d, ScalerOptions o)
       : cluster(c), demand(std::move(d)), options(std::move(o)), scaler(autoscaler_options(c.config())) {}
 
   Cluster& cluster;
@@ -305,7 +305,7 @@ struct ClusterScaler::Impl {
       if (unit.draining) unit.heard = true;
       if (!unit.ready || !unit.reachable || unit.draining) continue;
       const auto& type = cluster.config().types[unit.type];
-      remote::HostSpec host;
+      remote::HostOptions host;
       host.name = name_of(unit.machine);
       if (const auto& has = type.resources_known ? std::optional(type.resources) : unit.has) {
         host.cpus = has->cpus;
@@ -335,52 +335,52 @@ struct ClusterScaler::Impl {
 };
 
 ClusterScaler::ClusterScaler(Cluster& cluster, std::function<HostDemand()> demand, ScalerOptions options)
-    : impl_(std::make_shared<Impl>(cluster, std::move(demand), std::move(options))) {
-  impl_->enter_known();
-  impl_->offer();
+    : state_(std::make_shared<State>(cluster, std::move(demand), std::move(options))) {
+  state_->enter_known();
+  state_->offer();
   for (int i = 0; i < 8; ++i)
-    impl_->workers.emplace_back([impl = impl_.get()](const std::stop_token& stop) { impl->worker_loop(stop); });
-  impl_->decider = std::jthread([impl = impl_.get()](const std::stop_token& stop) { impl->decide(stop); });
+    state_->workers.emplace_back([impl = state_.get()](const std::stop_token& stop) { impl->worker_loop(stop); });
+  state_->decider = std::jthread([impl = state_.get()](const std::stop_token& stop) { impl->decide(stop); });
 }
 ClusterScaler::~ClusterScaler() { stop(); }
 
 void ClusterScaler::stop() {
-  impl_->decider.request_stop();
-  if (impl_->decider.joinable()) impl_->decider.join();
+  state_->decider.request_stop();
+  if (state_->decider.joinable()) state_->decider.join();
   {
-    const std::lock_guard lock(impl_->mutex);  // tasks that have not begun are dropped, except terminations
-    std::erase_if(impl_->work, [](const Impl::Work& task) { return task.end.empty(); });
+    const std::lock_guard lock(state_->mutex);  // tasks that have not begun are dropped, except terminations
+    std::erase_if(state_->work, [](const State::Work& task) { return task.end.empty(); });
   }
-  for (auto& worker : impl_->workers) worker.request_stop();
-  impl_->workers.clear();
+  for (auto& worker : state_->workers) worker.request_stop();
+  state_->workers.clear();
 }
 
-remote::HostList ClusterScaler::hosts() const { return impl_->hosts(); }
+remote::HostList ClusterScaler::hosts() const { return state_->hosts(); }
 remote::HostSource ClusterScaler::host_source(Seconds interval) const {
-  return remote::HostSource::callback([impl = impl_] { return impl->hosts(); }, interval);
+  return remote::HostSource::callback([impl = state_] { return impl->hosts(); }, interval);
 }
 void ClusterScaler::require_possible(const Resources& needs) const {
-  const std::lock_guard lock(impl_->mutex);
-  if (const auto why = impl_->scaler.why_never(needs)) throw Error(Errc::resources, *why);
+  const std::lock_guard lock(state_->mutex);
+  if (const auto why = state_->scaler.why_never(needs)) throw Error(Errc::resources, *why);
 }
 std::vector<Resources> ClusterScaler::impossible() const {
-  const std::lock_guard lock(impl_->mutex);
-  return impl_->cannot;
+  const std::lock_guard lock(state_->mutex);
+  return state_->cannot;
 }
 std::optional<std::string> ClusterScaler::why_no_machine() const {
-  const std::lock_guard lock(impl_->mutex);
-  if (impl_->any_ready || impl_->failures < 3 || !impl_->units.empty()) return std::nullopt;
-  return impl_->last_failure;
+  const std::lock_guard lock(state_->mutex);
+  if (state_->any_ready || state_->failures < 3 || !state_->units.empty()) return std::nullopt;
+  return state_->last_failure;
 }
 CostReport ClusterScaler::cost() const {
-  return impl_->cluster.journal().ledger().cost(wall_now(), impl_->cluster.config().currency);
+  return state_->cluster.journal().ledger().cost(wall_now(), state_->cluster.config().currency);
 }
 void ClusterScaler::wake() {
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->woken = true;
+    const std::lock_guard lock(state_->mutex);
+    state_->woken = true;
   }
-  impl_->changed.notify_all();
+  state_->changed.notify_all();
 }
 
 }  // namespace hypertune::inline v0::cluster

@@ -80,17 +80,17 @@ class Dashboard::State {
   std::optional<dashboard::Server> server;
 };
 
-Dashboard::Dashboard(DashboardServing serving) : self_(std::make_unique<State>(std::move(serving))) {}
+Dashboard::Dashboard(DashboardServing serving) : state_(std::make_unique<State>(std::move(serving))) {}
 Dashboard::~Dashboard() = default;
-std::uint16_t Dashboard::port() const { return self_->server->port(); }
-std::string Dashboard::address() const { return self_->text(); }
+std::uint16_t Dashboard::port() const { return state_->server->port(); }
+std::string Dashboard::address() const { return state_->text(); }
 std::string Dashboard::link() const {
-  auto text = self_->text();
-  if (!self_->protection) return text;
+  auto text = state_->text();
+  if (!state_->protection) return text;
   text.pop_back();
-  return text + self_->protection->entry();
+  return text + state_->protection->entry();
 }
-std::string Dashboard::fingerprint() const { return self_->protection ? self_->protection->fingerprint() : ""; }
+std::string Dashboard::fingerprint() const { return state_->protection ? state_->protection->fingerprint() : ""; }
 
 DashboardStart serve_dashboard(DashboardServing serving) {
   return [serving = std::move(serving)](const std::filesystem::path& experiment) {

@@ -120,12 +120,12 @@ class Protection::State {
 };
 
 Protection::Protection(const std::filesystem::path& identity, const std::filesystem::path& token)
-    : self_(std::make_unique<State>(identity, token)) {}
+    : state_(std::make_unique<State>(identity, token)) {}
 Protection::~Protection() = default;
-Gate& Protection::gate() { return self_->gate; }
-Encryption& Protection::encryption() { return self_->encryption; }
-const std::string& Protection::fingerprint() const { return self_->fingerprint; }
-std::string Protection::entry() const { return self_->gate.entry(); }
+Gate& Protection::gate() { return state_->gate; }
+Encryption& Protection::encryption() { return state_->encryption; }
+const std::string& Protection::fingerprint() const { return state_->fingerprint; }
+std::string Protection::entry() const { return state_->gate.entry(); }
 
 }  // namespace hypertune::inline v0::dashboard
 

@@ -26,7 +26,7 @@ class Protection {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0::dashboard

@@ -16,7 +16,7 @@ using view::JsonWriter;
 
 namespace {
 
-constexpr std::size_t most_experiments = 50, most_fields = 90, most_metrics = 20;
+constexpr std::size_t max_experiments = 50, max_fields = 90, max_metrics = 20;
 
 // The same encoding as encodeURIComponent().
 std::string encoded(std::string_view text) { return detail::percent_encoded(text, "-_.!~*'()"); }
@@ -57,7 +57,7 @@ ReportAnswers::ReportAnswers(const Experiments& experiments, CostText cost, std:
   end_ = room;
   const auto all = experiments.all();
   ask("/api/experiments", {});
-  const std::size_t shown = std::min(all.size(), most_experiments);
+  const std::size_t shown = std::min(all.size(), max_experiments);
   for (std::size_t i = 0; i < shown; ++i) {
     left_out_.emplace_back(all[i]->id, std::vector<std::string>());
     if (all[i]->brief().version == 0) {
@@ -134,16 +134,16 @@ void ReportAnswers::add_charts(Followed& followed) {
   std::vector<std::size_t> metrics = names.first;
   for (std::size_t i = 0; i < names.metrics.size(); ++i)
     if (std::find(metrics.begin(), metrics.end(), i) == metrics.end()) metrics.push_back(i);
-  if (metrics.size() > most_metrics) {
+  if (metrics.size() > max_metrics) {
     left.push_back(
-        fmt::format("charts of {} metrics beyond the first {}", grouped(metrics.size() - most_metrics), most_metrics));
-    metrics.resize(most_metrics);
+        fmt::format("charts of {} metrics beyond the first {}", grouped(metrics.size() - max_metrics), max_metrics));
+    metrics.resize(max_metrics);
   }
   // Named by index, which is short even if the name is not; the page uses the same keys.
   std::string fields = "duration,steps";
   std::size_t count = 2;
   for (const std::size_t at : metrics) fields += fmt::format(",@{}", at), ++count;
-  for (std::size_t at = 0; at < names.params && count < most_fields; ++at)
+  for (std::size_t at = 0; at < names.params && count < max_fields; ++at)
     fields += fmt::format(",params.@{}", at), ++count;
   const std::size_t sample = std::min<std::size_t>(3000, std::max<std::size_t>(100, 40000 / (count + 2)));
   const Parameters plain{{"experiment", id}};

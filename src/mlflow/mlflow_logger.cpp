@@ -52,7 +52,9 @@ std::string authorization() {
 class MlflowLogger::Sender {
  public:
   Sender(MlflowOptions options, Say say)
-      : options_(std::move(options)), say_(std::move(say)), server_(options_, authorization()) {
+      : options_((options.patience.give_to(options.flush_grace), std::move(options))),
+        say_(std::move(say)),
+        server_(options_, authorization()) {
     server_.bound_by([this] {
       const std::lock_guard guard(mutex_);
       const auto left = deadline_ ? std::chrono::duration_cast<Millis>(*deadline_ - Clock::now()) : request_limit;
@@ -66,7 +68,7 @@ class MlflowLogger::Sender {
     {
       const std::lock_guard guard(mutex_);
       closing_ = true;
-      deadline_ = Clock::now() + patience();
+      deadline_ = Clock::now() + flush_grace();
     }
     changed_.notify_all();
     thread_.join();
@@ -92,12 +94,14 @@ class MlflowLogger::Sender {
     std::unique_lock lock(mutex_);
     look_ = true;
     changed_.notify_all();
-    return changed_.wait_for(lock, patience(), [&] { return !refusal_.empty() || (!look_ && sent_ == newest_); }) &&
+    return changed_.wait_for(lock, flush_grace(), [&] { return !refusal_.empty() || (!look_ && sent_ == newest_); }) &&
            refusal_.empty();
   }
 
  private:
-  Millis patience() const { return Millis(static_cast<std::int64_t>(1000 * std::clamp(options_.patience, 0.0, 1e6))); }
+  Millis flush_grace() const {
+    return Millis(static_cast<std::int64_t>(1000 * std::clamp(options_.flush_grace, 0.0, 1e6)));
+  }
 
   void run() {
     Millis pause = first_pause;

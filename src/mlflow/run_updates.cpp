@@ -16,7 +16,7 @@ namespace {
 
 // MLflow's limits: of the length of a key, a parameter and a tag, and of the entries of one log-batch request.
 constexpr std::size_t longest_key = 250, longest_param = 6000, longest_tag = 5000;
-constexpr std::size_t most_entries = 1000, most_params = 100, most_tags = 100;
+constexpr std::size_t max_entries = 1000, max_params = 100, max_tags = 100;
 
 std::int64_t millis(Seconds time) { return std::isfinite(time) ? std::llround(time * 1000) : 0; }
 
@@ -155,15 +155,15 @@ std::vector<std::string> log_batches(const std::string& run, const RunUpdate& up
   while (param != update.params.end() || tag != update.tags.end() || metric != update.metrics.end()) {
     JsonWriter body(JsonFor::file);
     body.begin_object().member("run_id", run);
-    const auto some_params = std::min<std::ptrdiff_t>(most_params, update.params.end() - param);
+    const auto some_params = std::min<std::ptrdiff_t>(max_params, update.params.end() - param);
     put_pairs(body, "params", param, param + some_params);
     param += some_params;
     auto last_tag = tag;
     std::size_t some_tags = 0;
-    for (; last_tag != update.tags.end() && some_tags < most_tags; ++some_tags) ++last_tag;
+    for (; last_tag != update.tags.end() && some_tags < max_tags; ++some_tags) ++last_tag;
     put_pairs(body, "tags", tag, last_tag);
     tag = last_tag;
-    const auto room = static_cast<std::ptrdiff_t>(most_entries - some_tags) - some_params;
+    const auto room = static_cast<std::ptrdiff_t>(max_entries - some_tags) - some_params;
     const auto some = std::min<std::ptrdiff_t>(room, update.metrics.end() - metric);
     if (some > 0) body.key("metrics").begin_array();
     for (const auto last = metric + some; metric != last; ++metric)

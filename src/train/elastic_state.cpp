@@ -13,7 +13,7 @@
 namespace hypertune::inline v0 {
 namespace {
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40U;  // of one kept object; a larger size is an error
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 40U;  // of one kept object; a larger size is an error
 
 void append(std::vector<std::byte>& out, std::span<const std::byte> bytes) {
   out.insert(out.end(), bytes.begin(), bytes.end());
@@ -192,8 +192,8 @@ bool ElasticState::sync() {
   const bool have = rank() == source || (synced_ && commits_ == of(source)[1]);
   if (!everyone) {
     const std::int64_t size_of_it = of(source)[2];
-    if (size_of_it < 0 || static_cast<std::uint64_t>(size_of_it) > most_bytes)
-      fail(Errc::usage, "the state of {} bytes makes no sense", size_of_it);
+    if (size_of_it < 0 || static_cast<std::uint64_t>(size_of_it) > max_bytes)
+      fail(Errc::usage, "the state of {} bytes is out of range (0 to {})", size_of_it, max_bytes);
     std::vector<std::byte>& buffer = have ? saved_ : spare_;
     buffer.resize(static_cast<std::size_t>(size_of_it));
     communicator_->broadcast(std::span(reinterpret_cast<std::uint8_t*>(buffer.data()), buffer.size()), source);

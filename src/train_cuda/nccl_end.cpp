@@ -15,14 +15,12 @@ namespace {
 
 constexpr double revoke_seconds = 30;  // time limit for NCCL to finish revoked work
 constexpr double finish_seconds = 10;
-constexpr double least_leave_seconds = 1, most_leave_seconds = 30;
+constexpr double least_leave_seconds = 1, max_leave_seconds = 30;
 
 }  // namespace
 
 // Time limit for NCCL and the device to finish aborted work.
-double NcclGroup::leave_seconds() const {
-  return std::clamp(options_.timeout, least_leave_seconds, most_leave_seconds);
-}
+double NcclGroup::leave_seconds() const { return std::clamp(options_.timeout, least_leave_seconds, max_leave_seconds); }
 
 NcclGroup::~NcclGroup() {
   const double seconds = std::min(options_.timeout, finish_seconds);

@@ -38,9 +38,9 @@ void require_sound(const CheckpointServerOptions& options) {
 
 }  // namespace
 
-class CheckpointServer::Impl {
+class CheckpointServer::State {
  public:
-  explicit Impl(CheckpointServerOptions options) : shared_((require_sound(options), std::move(options))) {
+  explicit State(CheckpointServerOptions options) : shared_((require_sound(options), std::move(options))) {
     const auto& o = shared_.options;
     if (o.tls) tls_ = net::server_tls(*o.tls);
     if (const auto* local = std::get_if<UnixSocket>(&o.listen)) {
@@ -57,7 +57,7 @@ class CheckpointServer::Impl {
     acceptor_ = std::thread([this] { accept(); });
   }
 
-  ~Impl() { stop(); }
+  ~State() { stop(); }
 
   void stop();
   void serve(detail::Descriptor socket);
@@ -105,7 +105,7 @@ class CheckpointServer::Impl {
   std::thread acceptor_;
 };
 
-void CheckpointServer::Impl::accept() {
+void CheckpointServer::State::accept() {
   const detail::NoSigpipe no_signal;
   for (;;) {
     pollfd fds[3] = {{.fd = listener_ ? listener_->descriptor() : -1, .events = POLLIN, .revents = 0},
@@ -126,7 +126,7 @@ void CheckpointServer::Impl::accept() {
   }
 }
 
-void CheckpointServer::Impl::accept_next() {
+void CheckpointServer::State::accept_next() {
   detail::Descriptor socket = detail::accept_from(listener_->descriptor());
   if (socket) {
     begin(std::move(socket));
@@ -142,7 +142,7 @@ void CheckpointServer::Impl::accept_next() {
 
 /// Ends the least useful connection: the oldest unauthenticated one, or else the one that has been idle longest. The
 /// mutex must be held.
-void CheckpointServer::Impl::make_room() {
+void CheckpointServer::State::make_room() {
   Connection* chosen = nullptr;
   for (Connection& each : connections_) {
     if (each.ended || (each.authenticated && !each.idle)) continue;
@@ -157,7 +157,7 @@ void CheckpointServer::Impl::make_room() {
   ++ended_;
 }
 
-void CheckpointServer::Impl::begin(detail::Descriptor socket) {
+void CheckpointServer::State::begin(detail::Descriptor socket) {
   const std::lock_guard lock(mutex_);
   if (over_) return;
   const auto& o = shared_.options;
@@ -184,7 +184,7 @@ void CheckpointServer::Impl::begin(detail::Descriptor socket) {
   }
 }
 
-void CheckpointServer::Impl::run(Connection& connection) {
+void CheckpointServer::State::run(Connection& connection) {
   const detail::NoSigpipe no_signal;
   const auto update = [&](auto change) {
     const std::lock_guard lock(mutex_);
@@ -223,13 +223,13 @@ void CheckpointServer::Impl::run(Connection& connection) {
   wake_.raise();
 }
 
-void CheckpointServer::Impl::serve(detail::Descriptor socket) {
+void CheckpointServer::State::serve(detail::Descriptor socket) {
   if (!socket || ::fcntl(socket.get(), F_SETFL, O_NONBLOCK) != 0) fail(Errc::usage, "this is no socket to serve");
   begin(std::move(socket));
 }
 
 /// Joins the threads of ended connections. `all`: waits until all have ended.
-void CheckpointServer::Impl::reap(bool all) {
+void CheckpointServer::State::reap(bool all) {
   std::unique_lock lock(mutex_);
   if (all) changed_.wait(lock, [&] { return finished_.size() == connections_.size(); });
   std::list<Connection> gone;
@@ -244,7 +244,7 @@ void CheckpointServer::Impl::reap(bool all) {
   for (Connection& each : gone) each.thread.join();
 }
 
-void CheckpointServer::Impl::stop() {
+void CheckpointServer::State::stop() {
   const std::lock_guard only_one(stop_mutex_);
   if (!acceptor_.joinable()) return;
   shared_.stop.raise();
@@ -261,19 +261,19 @@ void CheckpointServer::Impl::stop() {
 }
 
 CheckpointServer::CheckpointServer(CheckpointServerOptions options)
-    : impl_(std::make_unique<Impl>(std::move(options))) {}
+    : state_(std::make_unique<State>(std::move(options))) {}
 CheckpointServer::~CheckpointServer() = default;
 
-const Endpoint& CheckpointServer::endpoint() const { return impl_->endpoint(); }
+const Endpoint& CheckpointServer::endpoint() const { return state_->endpoint(); }
 void CheckpointServer::set_rate_limit(std::uint64_t bytes_per_second) {
-  impl_->shared().rate.set_rate(bytes_per_second);
+  state_->shared().rate.set_rate(bytes_per_second);
 }
-CheckpointServer::Counters CheckpointServer::counters() const { return impl_->counters(); }
-void CheckpointServer::serve(int socket) { impl_->serve(detail::Descriptor(socket)); }
-void CheckpointServer::stop() { impl_->stop(); }
+CheckpointServer::Counters CheckpointServer::counters() const { return state_->counters(); }
+void CheckpointServer::serve(int socket) { state_->serve(detail::Descriptor(socket)); }
+void CheckpointServer::stop() { state_->stop(); }
 
 void CheckpointServer::prepare(const CheckpointInfo& info) {
-  if (auto served = impl_->shared().checkpoints.find(info)) impl_->shared().checkpoints.prepare(served);
+  if (auto served = state_->shared().checkpoints.find(info)) state_->shared().checkpoints.prepare(served);
 }
 
 }  // namespace hypertune::inline v0

@@ -85,7 +85,7 @@ TEST_CASE("pods: what is wrong is named with its line and the nearest key") {
              ContainsSubstring("c.yaml:2: unknown key 'namspace' in 'provider'") && ContainsSubstring("'namespace'"));
   CHECK_THAT(complaint(file(", host_keys: strict")), ContainsSubstring("unknown key 'host_keys'"));
   CHECK_THAT(complaint(file(", namespace: My_Lab")),
-             ContainsSubstring("c.yaml:2: 'provider.namespace' is 'My_Lab', which is no name in Kubernetes"));
+             ContainsSubstring("c.yaml:2: 'provider.namespace' is 'My_Lab', which is not a valid Kubernetes name"));
   CHECK_THAT(complaint(file(", service_account: a b")), ContainsSubstring("'provider.service_account' is 'a b'"));
   CHECK_THAT(complaint("cluster_name: lab-\nprovider: {type: kubernetes}\n"),
              ContainsSubstring("c.yaml:1") && ContainsSubstring("begin and end with a letter or a digit"));

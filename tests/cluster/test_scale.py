@@ -171,7 +171,7 @@ output: runs/grown
         return gone
 
     def test_machines_that_are_taken_away_are_replaced(self):
-        self.sweep(pause=0.5, last=0.5, more="failures: {max: 3}")
+        self.sweep(pause=0.5, last=0.5, more="failures: {max_retries: 3}")
         process = self.start("run", "sweep.yaml", "--plain")
         wait_until(lambda: self.reports() >= 10, "some reports")
         gone = self.take_away()

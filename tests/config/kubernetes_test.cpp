@@ -2,7 +2,7 @@
 #include "executor_sweeps.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 
 #include <cstdint>
 #include <string>
@@ -14,25 +14,26 @@ using executor_sweeps::read;
 TEST_CASE("the kubernetes executor: every key") {
   const auto pods =
       *read(
-           "executor: {type: kubernetes, workers: 2..32, image: 'lab/train:7', namespace: lab, "
-           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, most_memory: 16GiB, gpus: 2, gpu_resource: "
+           "executor: {type: kubernetes, pool: 2..32, image: 'lab/train:7', namespace: lab, "
+           "kubeconfig: ~/k, context: test, cpus: 0.5, memory: 8GiB, max_memory: 16GiB, gpus: 2, gpu_resource: "
            "amd.com/gpu, gpu_class: "
            "gpu.amd.com, "
            "node_selector: {zone: a, big: true}, spot: prefer, priority_class: low, service_account: me, "
            "image_pull_secrets: [mine], queue: team, connection: exec, program: /app/train, workdir: /data, "
-           "notice: 2m, reuse: false, idle: 5m, group_patience: 3m, silence: 20s, file_mounts: {a.py: a.py}, "
+           "save_grace: 2m, reuse: false, idle_timeout: 5m, group_timeout: 3m, heartbeat_timeout: 20s, file_mounts: "
+           "{a.py: a.py}, "
            "volume: weights, transfer: {rate_limit: 5MB, shared: {folder: /nfs/weights}}, "
            "pod: {metadata: {labels: {team: x}}, spec: {hostNetwork: true, containers: "
            "[{name: worker, env: [{name: A, value: '1'}]}]}}}\n")
            .executor.kubernetes;
-  CHECK(pods.workers == WorkerCount{2, 32});
+  CHECK(pods.pool == PoolSize{2, 32});
   CHECK(pods.image == "lab/train:7");
   CHECK(pods.name_space == "lab");
   CHECK(pods.kubeconfig == "~/k");
   CHECK(pods.context == "test");
   CHECK(pods.cpus == 0.5);
   CHECK(pods.memory == std::uint64_t{8} << 30U);
-  CHECK(pods.most_memory == std::uint64_t{16} << 30U);
+  CHECK(pods.max_memory == std::uint64_t{16} << 30U);
   CHECK(pods.gpus == 2);
   CHECK(pods.gpu_resource == "amd.com/gpu");
   CHECK(pods.gpu_class == "gpu.amd.com");
@@ -45,11 +46,11 @@ TEST_CASE("the kubernetes executor: every key") {
   CHECK(pods.connection == KubernetesOptions::Connection::exec);
   CHECK(pods.program == "/app/train");
   CHECK(pods.workdir == "/data");
-  CHECK(pods.notice == 120);
+  CHECK(pods.save_grace == 120);
   CHECK_FALSE(pods.reuse);
-  CHECK(pods.group_patience == 180);
-  CHECK(pods.idle == 300);
-  CHECK(pods.silence == 20);
+  CHECK(pods.group_timeout == 180);
+  CHECK(pods.idle_timeout == 300);
+  CHECK(pods.heartbeat_timeout == 20);
   REQUIRE(pods.file_mounts.size() == 1);
   CHECK(pods.file_mounts.front().local == "a.py");
   CHECK(pods.volume == "weights");
@@ -98,7 +99,7 @@ TEST_CASE("quantities of Kubernetes") {
     CHECK_FALSE(quantity_of(wrong));
   }
   const KubernetesOptions options{.pod = "spec: {resources: {requests: {memory: 1Gi}, limits: {memory: 2Gi}}}"};
-  CHECK(room_of(options).memory == std::uint64_t{2} << 30U);
+  CHECK(capacity_of(options).memory == std::uint64_t{2} << 30U);
 }
 
 TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
@@ -106,9 +107,9 @@ TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
   CHECK_THAT(complaint("executor: kubernets\n"), ContainsSubstring("kubernetes"));
   CHECK_THAT(complaint("executor: {type: kubernetes, images: a}\n"), ContainsSubstring("'image'"));
   CHECK_THAT(complaint("executor: {type: kubernetes}\n"), ContainsSubstring("image is missing"));
-  CHECK_THAT(complaint(begin + "workers: 0\n"), ContainsSubstring("0 workers run nothing"));
+  CHECK_THAT(complaint(begin + "pool: 0\n"), ContainsSubstring("0 workers run nothing"));
   CHECK_THAT(complaint(begin + "cpus: 0\n"), ContainsSubstring("s.yaml:9"));
-  CHECK_THAT(complaint(begin + "namespace: Lab\n"), ContainsSubstring("no name in Kubernetes"));
+  CHECK_THAT(complaint(begin + "namespace: Lab\n"), ContainsSubstring("not a valid Kubernetes name"));
   CHECK_THAT(complaint(begin + "spot: sometimes\n"),
              ContainsSubstring("there are any, prefer, only, never") && !ContainsSubstring("known here"));
   CHECK_THAT(complaint(begin + "program: train\n"), ContainsSubstring("absolute path"));
@@ -122,15 +123,15 @@ TEST_CASE("what is wrong with the kubernetes executor is said with its line") {
   CHECK_THAT(complaint(begin + "pod: {spec: {initContainers: [{name: a, comand: [b]}]}}\n"),
              ContainsSubstring("did you mean 'command'?"));
   CHECK(complaint(begin + "pod: {spec: {somethingOfAnotherVersion: 1, containers: null}}\n") == "no error");
-  CHECK_THAT(complaint(begin + "gpus: 1\n  gpu_class: Gpu\n"), ContainsSubstring("no name in Kubernetes"));
-  CHECK_THAT(complaint(begin + "most_memory: 2GiB\n"), ContainsSubstring("memory has to be given, too"));
-  CHECK_THAT(complaint(begin + "memory: 3GiB\n  most_memory: 2GiB\n"), ContainsSubstring("is below memory"));
+  CHECK_THAT(complaint(begin + "gpus: 1\n  gpu_class: Gpu\n"), ContainsSubstring("not a valid Kubernetes name"));
+  CHECK_THAT(complaint(begin + "max_memory: 2GiB\n"), ContainsSubstring("memory has to be given, too"));
+  CHECK_THAT(complaint(begin + "memory: 3GiB\n  max_memory: 2GiB\n"), ContainsSubstring("is below memory"));
   CHECK_THAT(complaint(begin + "gpu_class: gpu.example.org\n"), ContainsSubstring("say how many of its devices"));
-  CHECK_THAT(complaint(begin + "volume: Weights\n"), ContainsSubstring("no name in Kubernetes"));
+  CHECK_THAT(complaint(begin + "volume: Weights\n"), ContainsSubstring("not a valid Kubernetes name"));
   CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: {folder: weights}}\n"),
              ContainsSubstring("needs an absolute 'transfer.shared.folder', not 'weights'"));
   CHECK_THAT(complaint(begin + "volume: w\n  transfer: {shared: ~/weights}\n"),
              ContainsSubstring("needs an absolute 'transfer.shared.on_hosts', not '~/weights'"));
   CHECK_THAT(complaint(begin + "transfer: {port: 7070}\n"), ContainsSubstring("only 'direct: true' uses"));
-  CHECK_THAT(complaint(begin + "image_pull_secrets: ['a b']\n"), ContainsSubstring("no name of a secret"));
+  CHECK_THAT(complaint(begin + "image_pull_secrets: ['a b']\n"), ContainsSubstring("not a valid name of a secret"));
 }

@@ -2,7 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/config/algorithms.hpp>
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 #include <hypertune/schedule/asha.hpp>
 
 #include <cstdint>
@@ -137,8 +137,8 @@ TEST_CASE("what options say of themselves") {
 }
 
 TEST_CASE("an option whose initial value stands for none has no default, but is read") {
-  const auto read_host = [](const char* text) { return options_from<HostSpec>(load_yaml_text(text, "h.yaml")); };
-  for (const auto& option : options_of(HostSpec{})) CHECK(option.fallback.empty());
+  const auto read_host = [](const char* text) { return options_from<HostOptions>(load_yaml_text(text, "h.yaml")); };
+  for (const auto& option : options_of(HostOptions{})) CHECK(option.fallback.empty());
   const auto host = read_host("{slots: 2, memory: 2KiB, custom: {licence: 1.5}}");
   CHECK(host.slots == 2);
   CHECK(host.memory == 2048);

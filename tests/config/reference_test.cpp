@@ -183,8 +183,8 @@ TEST_CASE("the reference of sweeps: what each key means is what the reader's tab
 TEST_CASE("the reference of sweeps: defaults that options have") {
   const auto reference = support::read_reference(docs / "sweep.md");
   const ht::Options options;
-  const ht::TrialSpec trial;
-  const ht::ExecutorSpec executor;
+  const ht::TrialOptions trial;
+  const ht::ExecutorOptions executor;
   const ht::SshSpec ssh;
   const ht::SlurmOptions slurm;
   const ht::KubernetesOptions pods;
@@ -193,26 +193,26 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
       {"sweep", "seed", fmt::to_string(*options.seed)},
       {"sweep", "search", options.search.name().substr(0, 4)},
       {"sweep", "schedule", options.schedule.name()},
-      {"sweep", "ordered_patience", seconds(options.ordered_patience)},
+      {"sweep", "ordered_timeout", seconds(options.ordered_timeout)},
       {"sweep", "log_limit", fmt::format("{}MiB", options.log_limit >> 20U)},
       {"sweep", "interrupt_grace", seconds(options.interrupt_grace)},
       {"sweep", "resources", fmt::format("{{cpus: {}}}", options.resources.cpus)},
-      {"sweep", "failures", fmt::format("{{max: {}}}", options.max_failures)},
+      {"sweep", "failures", fmt::format("{{max_retries: {}}}", options.max_retries)},
       {"sweep", "checkpoint",
        fmt::format("{{every: {}, keep: {}}}", options.checkpoint.every, options.checkpoint.keep)},
       {"sweep", "executor", executor.type},
       {"sweep", "workers", fmt::to_string(options.workers.max)},
       {"workers", "min", fmt::to_string(options.workers.min)},
       {"workers", "placement", to_string(options.workers.strategy)},
-      {"trial", "grace", seconds(trial.grace)},
+      {"trial", "stop_grace", seconds(trial.stop_grace)},
       {"checkpoint", "every", fmt::to_string(options.checkpoint.every)},
       {"checkpoint", "keep", fmt::to_string(options.checkpoint.keep)},
       {"checkpoint", "keep_best", fmt::to_string(options.checkpoint.keep_best)},
-      {"failures", "max", fmt::to_string(options.max_failures)},
+      {"failures", "max_retries", fmt::to_string(options.max_retries)},
       {"resources", "gpus", fmt::to_string(static_cast<int>(options.resources.gpus))},
-      {"executor local", "workers", executor.workers},
-      {"executor slurm", "workers", fmt::format("{}..{}", slurm.workers.min, slurm.workers.max)},
-      {"executor kubernetes", "workers", fmt::format("{}..{}", pods.workers.min, pods.workers.max)},
+      {"executor local", "isolation", executor.isolation},
+      {"executor slurm", "pool", fmt::format("{}..{}", slurm.pool.min, slurm.pool.max)},
+      {"executor kubernetes", "pool", fmt::format("{}..{}", pods.pool.min, pods.pool.max)},
       {"executor ssh", "connect_timeout", seconds(ssh.connect_timeout)},
       {"executor.hosts", "interval", seconds(ssh.interval)},
       {"executor.transfer", "by_content", ssh.transfer.by_content ? "true" : "false"},

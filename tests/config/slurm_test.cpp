@@ -14,11 +14,12 @@ using executor_sweeps::read;
 TEST_CASE("the slurm executor: every key") {
   const auto slurm =
       *read(
-           "executor: {type: slurm, workers: 2..32, partition: gpu, account: lab, qos: low, time: 4h, "
-           "cpus: 4, gres: 'gpu:a100:2', memory: 8GiB, jobs: own, notice: 90s, idle: 5m, silence: 20s, "
+           "executor: {type: slurm, pool: 2..32, partition: gpu, account: lab, qos: low, time: 4h, "
+           "cpus: 4, gres: 'gpu:a100:2', memory: 8GiB, jobs: own, save_grace: 90s, idle_timeout: 5m, "
+           "heartbeat_timeout: 20s, "
            "workdir: /work, args: [--constraint=big, --nice], transfer: {direct: true, network: 10.1.0.0/16}}\n")
            .executor.slurm;
-  CHECK(slurm.workers == WorkerCount{2, 32});
+  CHECK(slurm.pool == PoolSize{2, 32});
   CHECK(slurm.partition == "gpu");
   CHECK(slurm.account == "lab");
   CHECK(slurm.qos == "low");
@@ -27,9 +28,9 @@ TEST_CASE("the slurm executor: every key") {
   CHECK(slurm.gres == "gpu:a100:2");
   CHECK(slurm.memory == std::uint64_t{8} << 30U);
   CHECK(slurm.jobs == SlurmOptions::Jobs::own);
-  CHECK(slurm.notice == 90);
-  CHECK(slurm.idle == 300);
-  CHECK(slurm.silence == 20);
+  CHECK(slurm.save_grace == 90);
+  CHECK(slurm.idle_timeout == 300);
+  CHECK(slurm.heartbeat_timeout == 20);
   CHECK(slurm.workdir == "/work");
   CHECK(slurm.args == std::vector<std::string>{"--constraint=big", "--nice"});
   CHECK(slurm.transfer.direct);
@@ -37,9 +38,9 @@ TEST_CASE("the slurm executor: every key") {
   const auto shared = read("executor: {type: slurm, transfer: {shared: /scratch}}\n").executor.slurm->transfer.shared;
   REQUIRE(shared);
   CHECK(shared->on_hosts == "/scratch");
-  CHECK(read("executor: slurm\n").executor.slurm->workers == WorkerCount{1, 8});
-  CHECK(read("executor: {type: slurm, workers: 3}\n").executor.slurm->workers == WorkerCount{1, 3});
-  CHECK(read("executor: {type: slurm, workers: 0..3}\n").executor.slurm->workers == WorkerCount{0, 3});
+  CHECK(read("executor: slurm\n").executor.slurm->pool == PoolSize{1, 8});
+  CHECK(read("executor: {type: slurm, pool: 3}\n").executor.slurm->pool == PoolSize{1, 3});
+  CHECK(read("executor: {type: slurm, pool: 0..3}\n").executor.slurm->pool == PoolSize{0, 3});
 }
 
 TEST_CASE("a trial has its worker of slurm for itself, unless it says what it takes") {
@@ -55,12 +56,12 @@ TEST_CASE("a trial has its worker of slurm for itself, unless it says what it ta
 TEST_CASE("what is wrong with the slurm executor is said with its line") {
   CHECK_THAT(complaint("executor: {type: slurm, partitions: gpu}\n"), ContainsSubstring("'partition'"));
   CHECK_THAT(complaint("executor: {type: slurm, transfer: {direct: true}}\n"), ContainsSubstring("needs 'network'"));
-  CHECK_THAT(complaint("executor: {type: slurm, workers: many}\n"), ContainsSubstring("must be like 1..32"));
-  CHECK_THAT(complaint("executor: {type: slurm, workers: 4..2}\n"), ContainsSubstring("workers is 4..2"));
-  CHECK_THAT(complaint("executor: {type: slurm, workers: 1..99999}\n"), ContainsSubstring("up to 4096"));
+  CHECK_THAT(complaint("executor: {type: slurm, pool: many}\n"), ContainsSubstring("must be like 1..32"));
+  CHECK_THAT(complaint("executor: {type: slurm, pool: 4..2}\n"), ContainsSubstring("pool is 4..2"));
+  CHECK_THAT(complaint("executor: {type: slurm, pool: 1..99999}\n"), ContainsSubstring("up to 4096"));
   CHECK_THAT(complaint("executor:\n  type: slurm\n  cpus: 0\n"), ContainsSubstring("s.yaml:8"));
   CHECK_THAT(complaint("executor: {type: slurm, jobs: new}\n"), ContainsSubstring("there are auto, own"));
-  CHECK_THAT(complaint("executor: {type: slurm, time: 2m, notice: 3m}\n"), ContainsSubstring("less than 'time'"));
+  CHECK_THAT(complaint("executor: {type: slurm, time: 2m, save_grace: 3m}\n"), ContainsSubstring("less than 'time'"));
   CHECK_THAT(complaint("executor: {type: slurm, args: [--pty]}\n"), ContainsSubstring("hypertune sets itself"));
   CHECK_THAT(complaint("executor: slrum\n"), ContainsSubstring("slurm"));
 }
@@ -88,9 +89,9 @@ TEST_CASE("a worker's time may be in Slurm's own notation, and what is no time i
 }
 
 TEST_CASE("bounds of workers that make no sense say what to write") {
-  CHECK_THAT(complaint("executor: {type: slurm, workers: 0}\n"),
-             ContainsSubstring("workers must be 1 or more (0 workers run nothing)"));
-  CHECK_THAT(complaint("executor: {type: slurm, workers: 5..2}\n"),
+  CHECK_THAT(complaint("executor: {type: slurm, pool: 0}\n"),
+             ContainsSubstring("pool must be 1 or more (0 workers run nothing)"));
+  CHECK_THAT(complaint("executor: {type: slurm, pool: 5..2}\n"),
              ContainsSubstring("the lower bound 5 is above the upper bound 2: swap them"));
 }
 
@@ -101,9 +102,9 @@ TEST_CASE("a number of workers from any text is within its bounds, or an error")
     std::string text;
     for (auto length = rng() % 12; length > 0; --length) text += alphabet[rng() % alphabet.size()];
     SlurmOptions options;
-    const auto workers = parse_worker_count(text);
+    const auto workers = parse_pool_size(text);
     if (!workers) continue;
-    options.workers = *workers;
+    options.pool = *workers;
     try {
       check_options(options);
     } catch (const OptionError&) { continue; }

@@ -13,7 +13,7 @@ using executor_sweeps::complaint;
 
 namespace {
 
-ExecutorSpec read(const std::string& executor) { return executor_sweeps::read(executor).executor; }
+ExecutorOptions read(const std::string& executor) { return executor_sweeps::read(executor).executor; }
 
 }  // namespace
 
@@ -42,19 +42,19 @@ TEST_CASE("hosts of the ssh executor in all forms") {
 }
 
 TEST_CASE("file mounts, folders and ssh's own options") {
-  const auto ssh =
-      *read(
-           "executor:\n  type: ssh\n  hosts: [a]\n  user: me\n  port: 2222\n  identity_file: key\n"
-           "  options: {ProxyJump: gate, StrictHostKeyChecking: accept-new}\n  connect_timeout: 5s\n  silence: 30s\n"
-           "  workdir: ~/exp\n  cache: /scratch/cache\n"
-           "  file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ['*.tmp', .git]}}\n")
-           .ssh;
+  const auto ssh = *read(
+                        "executor:\n  type: ssh\n  hosts: [a]\n  user: me\n  port: 2222\n  identity_file: key\n"
+                        "  options: {ProxyJump: gate, StrictHostKeyChecking: accept-new}\n  connect_timeout: 5s\n  "
+                        "heartbeat_timeout: 30s\n"
+                        "  workdir: ~/exp\n  cache: /scratch/cache\n"
+                        "  file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ['*.tmp', .git]}}\n")
+                        .ssh;
   CHECK(ssh.user == "me");
   CHECK(ssh.port == 2222);
   CHECK(ssh.identity_file == "key");
   CHECK(ssh.options == std::vector<std::string>{"ProxyJump=gate", "StrictHostKeyChecking=accept-new"});
   CHECK(ssh.connect_timeout == 5);
-  CHECK(ssh.silence == 30);
+  CHECK(ssh.heartbeat_timeout == 30);
   CHECK(ssh.workdir == "~/exp");
   CHECK(ssh.cache == "/scratch/cache");
   REQUIRE(ssh.file_mounts.size() == 2);
@@ -98,8 +98,9 @@ TEST_CASE("what is wrong with an ssh executor is said with its line") {
   CHECK(complaint(with + "workers: threads").find("unknown key 'workers'") != std::string::npos);
   CHECK(complaint("executor: {type: local, hosts: [a]}").find("unknown key 'hosts'") != std::string::npos);
   CHECK(complaint(with + "port: 0").find("1 to 65535") != std::string::npos);
-  CHECK(complaint(with + "silence: 0s").starts_with("s.yaml:9: 'executor.silence' must be 1 s to 1 h"));
-  CHECK(complaint(with + "silence: 2h").find("must be 1 s to 1 h") != std::string::npos);
+  CHECK(complaint(with + "heartbeat_timeout: 0s")
+            .starts_with("s.yaml:9: 'executor.heartbeat_timeout' must be 1 s to 1 h"));
+  CHECK(complaint(with + "heartbeat_timeout: 2h").find("must be 1 s to 1 h") != std::string::npos);
   CHECK(complaint(with + "file_mounts: {'~': x}").find("below it") != std::string::npos);
   CHECK(complaint(with + "file_mounts: {a: {fro: x}}").find("did you mean 'from'") != std::string::npos);
   CHECK(complaint(with + "file_mounts: {a: x, a/b: y}").find("lies within the file mount 'a'") != std::string::npos);

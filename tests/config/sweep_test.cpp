@@ -104,8 +104,8 @@ TEST_CASE("the grace after Ctrl-C, and executors that a command cannot have") {
   CHECK(read("").options.interrupt_grace == 10);
   CHECK(read("interrupt_grace: 2m\n").options.interrupt_grace == 120);
   CHECK(complaint("interrupt_grace: soon\n").starts_with("s.yaml:6:"));
-  CHECK(read("").options.ordered_patience == 600);
-  CHECK(read("ordered_patience: 2m\n").options.ordered_patience == 120);
+  CHECK(read("").options.ordered_timeout == 600);
+  CHECK(read("ordered_timeout: 2m\n").options.ordered_timeout == 120);
   for (const char* text : {"executor: simulated\n", "executor: {type: simulated, workers: 8, seed: 1}\n"})
     CHECK(complaint(text).find("a command takes its own time") != std::string::npos);
 }
@@ -117,7 +117,7 @@ TEST_CASE("how many workers a trial has, and how they find each other") {
         Workers{.min = 2, .max = 4, .strategy = Strategy::strict_spread});
   CHECK(read("workers: {min: 2}\n").options.workers == Workers{2});
   CHECK(read("workers: {max: 2, placement: pack}\n").options.workers == Workers{.min = 1, .max = 2});
-  CHECK(read("workers: 2\nexecutor: {workers: threads}\n").executor.workers == "threads");
+  CHECK(read("workers: 2\nexecutor: {isolation: thread}\n").executor.isolation == "thread");
   CHECK(complaint("workers: 0\n").find("'workers' must be 1 or more, not 0") != std::string::npos);
   CHECK(complaint("workers: {}\n").find("needs a number of workers") != std::string::npos);
   CHECK(
@@ -246,7 +246,7 @@ TEST_CASE("how the runs of a command make a trial's reports") {
     } catch (const Error& error) { return std::string(error.what()); }
     return std::string("no error");
   };
-  const auto plain = *with("grace: 1s").trial;
+  const auto plain = *with("stop_grace: 1s").trial;
   CHECK(plain.output == CommandOutput::pipe);
   CHECK(plain.success == std::vector<int>{0});
   CHECK(plain.report == ReportRule::each);

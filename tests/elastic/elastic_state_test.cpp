@@ -49,7 +49,7 @@ struct Changes {
 
 template <class Program>
 Ended run_program(ht::AnyExecutor executor, ht::Workers workers, const Program& program,
-                  const std::filesystem::path& given_up = {}, double hang_limit = 0, int max_failures = 3,
+                  const std::filesystem::path& given_up = {}, double hang_timeout = 0, int max_retries = 3,
                   int every = 0) {
   const TemporaryDirectory directory;
   ht::Options options{
@@ -57,8 +57,8 @@ Ended run_program(ht::AnyExecutor executor, ht::Workers workers, const Program& 
   options.workers = workers;
   options.display = ht::Display::quiet;
   options.checkpoint.every = every;
-  options.max_failures = max_failures;
-  options.hang_limit = hang_limit;
+  options.max_retries = max_retries;
+  options.hang_timeout = hang_timeout;
   const Changes changes{.given_up = given_up};
   options.callbacks = {changes};
   const auto results = ht::tune(
@@ -99,7 +99,7 @@ TEST_CASE("one worker and four threads and four processes train the same") {
   REQUIRE(alone.reports.size() == epochs);
   check_like(alone, alone);
   check_like(run(ht::threads(4), {4}, nothing), alone);
-  const Ended four = run(ht::processes({.workers = 4}), {4}, nothing);
+  const Ended four = run(ht::processes({.pool = 4}), {4}, nothing);
   check_like(four, alone);
   CHECK(four.reports.back().at("workers") == 4);
   CHECK(four.reports.back().at("generations") == 1);
@@ -109,7 +109,7 @@ TEST_CASE("a worker that is killed costs the others a commit, and no process but
   const Ended undisturbed = run(ht::threads(1), {1}, nothing);
   const int rank = GENERATE(0, 2);
   const Once once;
-  const auto killed = run(ht::processes({.workers = 4}), {4}, [&](const auto& group, auto&, int epoch, int batch) {
+  const auto killed = run(ht::processes({.pool = 4}), {4}, [&](const auto& group, auto&, int epoch, int batch) {
     if (epoch == 1 && batch == 3 && group.rank() == rank && once()) ::raise(SIGKILL);
   });
   check_like(killed, undisturbed);
@@ -133,7 +133,7 @@ TEST_CASE("workers that are killed at once make one change of workers, which nam
   // A driver that gets no processor hears of the second one too late, but not each time.
   std::vector<std::string> changes(2);
   for (int i = 0; i < 5 && changes.size() > 1; ++i) {
-    const auto killed = run(ht::processes({.workers = 4}), {4}, both);
+    const auto killed = run(ht::processes({.pool = 4}), {4}, both);
     check_like(killed, undisturbed);
     CHECK(killed.failures == 0);
     changes = killed.changes;
@@ -147,7 +147,7 @@ TEST_CASE("workers join at a commit where there is room, and leave when they are
   const Ended undisturbed = run(ht::threads(1), {1}, nothing);
   const Once once;
   const auto changed =
-      run(ht::processes({.workers = 4}), {.min = 2, .max = 4}, [&](const auto& group, auto&, int epoch, int batch) {
+      run(ht::processes({.pool = 4}), {.min = 2, .max = 4}, [&](const auto& group, auto&, int epoch, int batch) {
         if (epoch == 1 && batch == 3 && group.rank() == 1 && once()) ::raise(SIGKILL);
       });
   check_like(changed, undisturbed);
@@ -170,7 +170,7 @@ TEST_CASE("a worker whose device is lost is lost, and another process takes its 
     std::ifstream(note) >> lost;
     if (lost == ::getpid()) throw std::logic_error("it goes on");
   };
-  const auto lost = run(ht::processes({.workers = 3}), {3}, fate);
+  const auto lost = run(ht::processes({.pool = 3}), {3}, fate);
   check_like(lost, undisturbed);
   CHECK(lost.failures == 0);
   REQUIRE(lost.changes.size() == 1);
@@ -181,7 +181,7 @@ TEST_CASE("a worker whose device is lost is lost, and another process takes its 
 TEST_CASE("a worker that is stopped is named, ended and replaced") {
   const Ended undisturbed = run(ht::threads(1), {1}, nothing);
   const Once once;
-  const auto stopped = run(ht::processes({.workers = 3}), {3}, [&](const auto& group, auto&, int epoch, int batch) {
+  const auto stopped = run(ht::processes({.pool = 3}), {3}, [&](const auto& group, auto&, int epoch, int batch) {
     if (epoch == 2 && batch == 1 && group.rank() == 1 && once()) ::raise(SIGSTOP);
   });
   check_like(stopped, undisturbed);
@@ -193,7 +193,7 @@ TEST_CASE("a training says how many workers it wants, and each sample counts onc
   const Fate plan = [](const auto&, ht::Context& context, int epoch, int) {
     context.request_workers(epoch < 2 ? 2 : 4);
   };
-  const auto grown = run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, plan);
+  const auto grown = run(ht::processes({.pool = 4}), {.min = 1, .max = 4}, plan);
   check_like(grown, undisturbed);
   CHECK(grown.reports[0].at("workers") == 4);  // nobody knew of the plan before
   CHECK(grown.reports[1].at("workers") <= 4);
@@ -204,8 +204,8 @@ TEST_CASE("workers that are killed at random change nothing but the time") {
   const TemporaryDirectory notes;
   const auto seed = GENERATE(1U, 2U, 3U);
   const Fate chaos = KilledAtRandom{seed, notes.path()};
-  check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1), undisturbed);
-  check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1), undisturbed);
+  check_like(run(ht::processes({.pool = 4}), {4}, chaos, 1), undisturbed);
+  check_like(run(ht::processes({.pool = 4}), {.min = 1, .max = 4}, chaos, 1), undisturbed);
 }
 
 TEST_CASE("workers that come and go find the part in which the others are") {
@@ -214,8 +214,8 @@ TEST_CASE("workers that come and go find the part in which the others are") {
   const TemporaryDirectory notes;
   const auto seed = GENERATE(1U, 2U, 3U);
   const Fate chaos = KilledAtRandom{seed, notes.path()};
-  check_like(run(ht::processes({.workers = 4}), {4}, chaos, 1, train_in_parts), undisturbed);
-  check_like(run(ht::processes({.workers = 4}), {.min = 1, .max = 4}, chaos, 1, train_in_parts), undisturbed);
+  check_like(run(ht::processes({.pool = 4}), {4}, chaos, 1, train_in_parts), undisturbed);
+  check_like(run(ht::processes({.pool = 4}), {.min = 1, .max = 4}, chaos, 1, train_in_parts), undisturbed);
 }
 
 TEST_CASE("who is to leave within a step leaves its last commit as a checkpoint") {
@@ -237,7 +237,7 @@ TEST_CASE("who is to leave within a step leaves its last commit as a checkpoint"
   };
   const auto tune = [&] {
     ht::Options options{.metric = "sum", .samples = 1, .output = directory.path() / "run", .resume = true};
-    options.executor = processes ? ht::AnyExecutor(ht::processes({.workers = 2})) : ht::AnyExecutor(ht::threads(2));
+    options.executor = processes ? ht::AnyExecutor(ht::processes({.pool = 2})) : ht::AnyExecutor(ht::threads(2));
     options.workers = {2};
     options.display = ht::Display::quiet;
     options.handle_signals = true;
@@ -260,7 +260,7 @@ TEST_CASE("who is to leave within a step leaves its last commit as a checkpoint"
 TEST_CASE("what the training itself throws in one worker fails the trial, with that worker's rank") {
   const TemporaryDirectory directory;
   ht::Options options{
-      .metric = "sum", .samples = 1, .executor = ht::processes({.workers = 3}), .output = directory.path() / "run"};
+      .metric = "sum", .samples = 1, .executor = ht::processes({.pool = 3}), .output = directory.path() / "run"};
   options.workers = {3};
   options.display = ht::Display::quiet;
   const auto results = ht::tune(
@@ -309,7 +309,7 @@ TEST_CASE("workers go on when one of them is lost while a newcomer hangs as it s
       if (group.rank() == 1) ::raise(SIGKILL);
     });
   };
-  const auto ended = run_program(ht::processes({.workers = 3, .grace = 0.1}), {.min = 1, .max = 3}, program);
+  const auto ended = run_program(ht::processes({.pool = 3, .stop_grace = 0.1}), {.min = 1, .max = 3}, program);
   check_like(ended, undisturbed);
   CHECK(ended.failures == 0);
   CHECK(ended.reports.back().at("workers") == 1);
@@ -339,7 +339,7 @@ TEST_CASE("a newcomer that throws, ends or is too slow as it starts is given up 
     });
   };
   const auto ended = run_program(
-      threads ? ht::AnyExecutor(ht::threads(3)) : ht::AnyExecutor(ht::processes({.workers = 3, .grace = 0.1})),
+      threads ? ht::AnyExecutor(ht::threads(3)) : ht::AnyExecutor(ht::processes({.pool = 3, .stop_grace = 0.1})),
       {.min = 1, .max = 3}, program, given_up, way == Way::slow ? 0.5 : 0);
   check_like(ended, undisturbed);
   CHECK(ended.failures == 0);
@@ -363,9 +363,8 @@ TEST_CASE("a rank that makes more reports than the others is named when it keeps
       if (group.rank() == 1) co_yield ht::report("sum", 2.0);
     }
   };
-  const auto ended =
-      run_program(threads ? ht::AnyExecutor(ht::threads(2)) : ht::AnyExecutor(ht::processes({.workers = 2})), {2},
-                  program, {}, 0, 0);
+  const auto ended = run_program(
+      threads ? ht::AnyExecutor(ht::threads(2)) : ht::AnyExecutor(ht::processes({.pool = 2})), {2}, program, {}, 0, 0);
   CHECK(ended.state == ht::TrialState::failed);
   CHECK(ended.reports.size() < 5);
   CHECK_THAT(ended.cause, ContainsSubstring("rank 1 has reported step ") &&

@@ -47,12 +47,12 @@ ht::Options experiment(const TestHosts& hosts, const std::filesystem::path& outp
   setup.program = HYPERTUNE_TEST_TRAINING_AGENT;
   setup.arguments = {"agents", "2"};  // two workers for each host
   setup.remote.program = program;
-  setup.remote.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  setup.remote.timeouts = {.heartbeat = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   ht::Options options{.metric = "sum", .samples = 1, .executor = ht::over_ssh(std::move(setup)), .output = output};
   options.group.network = test_network;
   options.display = ht::Display::quiet;
   options.checkpoint.every = 1;
-  options.max_failures = 3;
+  options.max_retries = 3;
   return options;
 }
 

@@ -17,9 +17,9 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   ht::remote::AgentOptions options;
   options.directory = argv[1];
-  options.processes.workers = std::atoi(argv[2]);
+  options.processes.pool = std::atoi(argv[2]);
   options.processes.pin = false;
-  options.processes.grace = 3600;  // who is late is not asked to leave
+  options.processes.stop_grace = 3600;  // who is late is not asked to leave
   return ht::remote::agent_main(
       [](const std::string& description) {
         std::istringstream words(description);

@@ -23,19 +23,17 @@ TEST_CASE("the inline executor keeps the laws of executors") {
 }
 
 TEST_CASE("the simulated executor keeps the laws of executors", "[simulated]") {
-  executor_conformance([] { return simulated({.workers = 3, .speed_spread = 0.5, .straggle_probability = 0.1}); },
+  executor_conformance([] { return simulated({.pool = 3, .speed_spread = 0.5, .straggle_probability = 0.1}); },
                        {.concurrent = false});
 }
 
 TEST_CASE("the simulated executor keeps the laws of trials of several workers", "[simulated]") {
   executor_gang_conformance(
-      [] {
-        return simulated({.workers = 8, .startup_seconds = 0.3, .speed_spread = 0.5, .straggle_probability = 0.1});
-      },
+      [] { return simulated({.pool = 8, .startup_seconds = 0.3, .speed_spread = 0.5, .straggle_probability = 0.1}); },
       [] {
         std::vector<Outage> outages;
         for (int i = 0; i < 40; ++i) outages.push_back({.worker = i % 8, .at = 3.0 + 2.3 * i, .until = 4.5 + 2.3 * i});
-        return simulated({.workers = 8, .startup_seconds = 0.3, .failure_probability = 0.02, .outages = outages});
+        return simulated({.pool = 8, .startup_seconds = 0.3, .failure_probability = 0.02, .outages = outages});
       });
 }
 
@@ -94,7 +92,7 @@ TEST_CASE("a simulation with options that make no sense is refused") {
     CHECK_THAT(refusal({.outages = {{.worker = 0, .at = 1, .until = wrong}}}), ContainsSubstring("'outage.until' is"));
   }
   CHECK_THAT(with(&SimulationOptions::failure_probability, 1.5), ContainsSubstring("is 1.5, but must be from 0 to 1"));
-  CHECK_THAT(refusal({.workers = 0}), ContainsSubstring("at least one worker, not 0"));
+  CHECK_THAT(refusal({.pool = 0}), ContainsSubstring("at least one worker, not 0"));
   CHECK_THAT(refusal({.outages = {{.worker = 4}}}), ContainsSubstring("of worker 4, but they count from 0 to 3"));
   CHECK(refusal({.failure_probability = 1, .outages = {{.worker = 3, .at = 5, .until = 0}}}) == "accepted");
 }

@@ -67,7 +67,7 @@ class Bench {
   void fail(int member, FailureSource source, bool caused_by_peers = false) {
     hear(Failed{3, 0, {.source = source, .text = "boom", .caused_by_peers = caused_by_peers}, member});
   }
-  void hear(Event event) { take(run_.hear(std::move(event))); }
+  void hear(Event event) { take(run_.on_event(std::move(event))); }
   void perform(const Command& command) { take(run_.perform(command)); }
   void lose(const std::vector<int>& members) {
     take(run_.lost(members, {.source = FailureSource::infrastructure, .text = "its host is gone"}));
@@ -262,8 +262,8 @@ TEST_CASE("members know the cores of all members on their host, and those of eac
   for (const auto& command : run.begin().down) cpus.push_back(std::get<Launch>(command).seat->place.cpus);
   CHECK(cpus == std::vector<std::vector<int>>{{1, 2}, {1, 2}, {0}});
   for (int member = 0; member < 3; ++member) {
-    run.hear(Started{3, 0, 0, member});
-    run.hear(GroupMessage{.trial = 3, .attempt = 0, .member = member, .kind = GroupMessage::Kind::joined});
+    run.on_event(Started{3, 0, 0, member});
+    run.on_event(GroupMessage{.trial = 3, .attempt = 0, .member = member, .kind = GroupMessage::Kind::joined});
   }
   two.generation = 1;
   two.others.erase(two.others.begin());
@@ -347,7 +347,7 @@ TEST_CASE("those that wait for a newcomer without which they are too few say so,
   CHECK(bench.said() == "^notice");
   CHECK(bench.notice() ==
         "trial 3 stands still: too few of its workers are left to go on without the new ones, which have not begun "
-        "yet: rank 1 on host 'b' (hang_limit ends a worker that hangs)");
+        "yet: rank 1 on host 'b' (hang_timeout ends a worker that hangs)");
   bench.say(0, GroupMessage::Kind::late, 1);
   CHECK(bench.said().empty());
 }

@@ -234,7 +234,7 @@ TEST_CASE("the driver's link: an end is told when the process is gone, or at onc
 }
 
 TEST_CASE("the driver's link: hang, grace, death") {
-  WorkerLink link({.hang_limit = 10, .grace = 2});
+  WorkerLink link({.hang_timeout = 10, .stop_grace = 2});
   link.start(some_launch(), 0);
   link.receive(wire::Hello{}, 0);
   CHECK(link.deadline() == 10);
@@ -270,7 +270,7 @@ TEST_CASE("the driver's link: hang, grace, death") {
 TEST_CASE("the driver's link: the process of a member is stopped") {
   Launch launch = some_launch();
   launch.seat = Seat{.member = 1, .place = {}};
-  WorkerLink link({.silence_limit = 60});
+  WorkerLink link({.silence_timeout = 60});
   link.start(launch, 0);
   link.receive(wire::Hello{}, 0);
   CHECK(link.deadline() == 60);
@@ -293,7 +293,7 @@ TEST_CASE("the driver's link: the process of a member is stopped") {
     CHECK(failed.member == 1);
   }
   SECTION("one that is alone may be looked at in a debugger") {
-    WorkerLink alone({.silence_limit = 60});
+    WorkerLink alone({.silence_timeout = 60});
     alone.start(some_launch(), 0);
     alone.receive(wire::Hello{}, 0);
     CHECK(alone.deadline() == std::numeric_limits<double>::infinity());

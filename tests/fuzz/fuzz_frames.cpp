@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   FrameDecoder decoder(wire::message_types);
   WorkerMachine machine;
-  WorkerLink link({.hang_limit = 1});
+  WorkerLink link({.hang_timeout = 1});
   Launch launch;
   launch.trial = 0;
   launch.seat = Seat{2, {}};  // so that messages of a group are for it

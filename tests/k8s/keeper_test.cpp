@@ -217,7 +217,7 @@ TEST_CASE("a pod that is to call home says what it lacks, without its token") {
   pod.start();
   REQUIRE(pod.ended());
   CHECK(pod.exit_code() == 2);
-  CHECK(pod.log() == "hypertune: HYPERTUNE_POD_NAME is 'no name', which is no name of a worker\n");
+  CHECK(pod.log() == "hypertune: HYPERTUNE_POD_NAME is 'no name', which is not a valid name of a worker\n");
   Pod other({HYPERTUNE_TEST_POD, "learn", "--hypertune-pod", "host"}, {{"HYPERTUNE_POD_TOKEN", "tiny"}});
   other.start();
   REQUIRE(other.ended());

@@ -17,7 +17,7 @@ namespace {
 
 remote::RemoteOptions quick(double silence = 5) {
   remote::RemoteOptions options;
-  options.timeouts = {.liveness = silence, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = silence, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("a pod that is to end hands its trials back as preemptions, with no st
   options.ordered = false;
   options.samples = 2;
   options.concurrency = 2;
-  options.max_failures = 0;
+  options.max_retries = 0;
   options.schedule = Asha{.grace_period = 40, .max_steps = 40};
   std::atomic<bool> asked{false};
   std::jthread disturber([&](const std::stop_token& stop) {
@@ -117,7 +117,7 @@ TEST_CASE("trials of a pod whose agent is killed go on in it from their last che
   auto options = experiment(output.path() / "run", RemoteExecutor(pods.pool(), quick()));
   options.samples = 2;
   options.concurrency = 2;
-  options.max_failures = 0;
+  options.max_retries = 0;
   options.schedule = Asha{.grace_period = 40, .max_steps = 40};
   std::jthread disturber([&](const std::stop_token& stop) {
     const auto saved = output.path() / "run" / "trials";

@@ -112,7 +112,7 @@ TEST_CASE("the kernel ends a trial that exceeds its memory limit, and nobody els
                   }
                   co_yield report("value", 2.0);
                 }),
-                {.workers = 2, .memory_interval = 1000});
+                {.pool = 2, .memory_interval = 1000});
     for (TrialId trial = 0; trial < 2; ++trial) {
       auto launch = bench.make(trial, trial == 0 ? "greedy" : "modest");
       launch.allocation.lead.resources.memory = std::uint64_t{128} << 20U;

@@ -33,11 +33,11 @@ std::shared_ptr<const Program> shell(const std::string& script, local::CommandOp
 
 /// Any executor with a folder, a program, and its events; its wait() runs on a thread, as in a Tuner.
 struct AnyBench {
-  AnyBench(AnyExecutor e, std::shared_ptr<const Program> program, double hang_limit = 0) : executor(std::move(e)) {
+  AnyBench(AnyExecutor e, std::shared_ptr<const Program> program, double hang_timeout = 0) : executor(std::move(e)) {
     executor.start({.program = std::move(program),
                     .directory = directory.path(),
                     .sink = [this](Event event) { events(std::move(event)); },
-                    .hang_limit = hang_limit});
+                    .hang_timeout = hang_timeout});
     waiter = std::thread([this] {
       while (!over) executor.wait(executor.now() + 3600);
     });
@@ -67,7 +67,7 @@ struct AnyBench {
 
 AnyExecutor make(const std::string& kind, std::size_t max_parked = 64) {
   if (kind == "threads") return threads(ThreadOptions{.cpus = 4, .max_parked = max_parked});
-  return processes({.workers = 4, .max_parked = max_parked});
+  return processes({.pool = 4, .max_parked = max_parked});
 }
 
 pid_t pid_of(const Reported& reported) { return static_cast<pid_t>(*find_metric(reported.report.metrics, "pid")); }

@@ -136,7 +136,7 @@ TEST_CASE("reports that come in one write wait for the end of the program, in an
 
 TEST_CASE("a report that waits for the program's end is passed on when the trial is told to stop") {
   Bench bench(shell(R"(cd {directory}; printf '{{"loss": 0}}\n{{"loss": 1}}\n'; touch printed; sleep 1000)",
-                    {.grace = 0.1, .ordered = true}));
+                    {.stop_grace = 0.1, .ordered = true}));
   bench.launch(0, "");
   wait_for(place(bench) / "printed");
   bench.executor.perform(Stop{0, 0});
@@ -389,7 +389,7 @@ echo "{{\"loss\": {repetition}}}")",
   SECTION("it ends when it is told to, in the middle of a run") {
     Bench bench(shell(
         R"(echo '{{"loss": 1}}'; [ {repetition} = 0 ] || touch {directory}/second; [ {repetition} = 0 ] || sleep 1000)",
-        for_loss({.grace = 0.1, .report = ReportRule::last, .repeat = {.times = 3}})));
+        for_loss({.stop_grace = 0.1, .report = ReportRule::last, .repeat = {.times = 3}})));
     bench.launch(0, "");
     wait_for(place(bench) / "second");
     bench.executor.perform(Stop{0, 0, true});

@@ -654,7 +654,7 @@ echo '{{"acc": 1}}'; while :; do sleep 0.02; done)";
     bench.events.next<Stopped>();
   }
   SECTION("deaf") {
-    Bench bench(shell("trap '' TERM; echo '{{\"acc\": 1}}'; while :; do sleep 0.02; done", {.grace = 0.1}));
+    Bench bench(shell("trap '' TERM; echo '{{\"acc\": 1}}'; while :; do sleep 0.02; done", {.stop_grace = 0.1}));
     bench.launch(0, "");
     bench.events.next<Reported>();
     bench.executor.perform(Stop{0, 0});

@@ -45,11 +45,11 @@ void kill_a_worker(int number) {
 }  // namespace
 
 TEST_CASE("processes keep the laws of executors", "[thorough]") {
-  executor_conformance([] { return processes({.workers = 3}); },
+  executor_conformance([] { return processes({.pool = 3}); },
                        {.many = 300, .shutdowns = 6, .combinations = combinations()});
 }
 
 TEST_CASE("processes form groups that keep the laws, though some are killed", "[thorough]") {
-  executor_gang_conformance([] { return processes({.workers = 8}); },
-                            [] { return disturbed(processes({.workers = 6}), 7, kill_a_worker); }, 60, combinations());
+  executor_gang_conformance([] { return processes({.pool = 8}); },
+                            [] { return disturbed(processes({.pool = 6}), 7, kill_a_worker); }, 60, combinations());
 }

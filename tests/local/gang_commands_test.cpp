@@ -29,7 +29,7 @@ std::shared_ptr<const Program> shell(const std::string& script, local::CommandOp
 /// An executor with a trial of `hosts.size()` workers, and its events.
 struct GangBench {
   GangBench(const std::string& kind, std::shared_ptr<const Program> program)
-      : executor(kind == "threads" ? AnyExecutor(threads(8)) : AnyExecutor(processes({.workers = 8}))) {
+      : executor(kind == "threads" ? AnyExecutor(threads(8)) : AnyExecutor(processes({.pool = 8}))) {
     executor.start({.program = std::move(program), .directory = directory.path(), .sink = [this](Event event) {
                       events(std::move(event));
                     }});
@@ -178,7 +178,7 @@ TEST_CASE("a gang that pauses stays in memory as a whole, and is dropped as a wh
 TEST_CASE("rank 0 that needs the others once more before it ends for a pause has them") {
   // A collective is a question of rank 0, in a file, that rank 1 answers.
   local::CommandOptions options;
-  options.grace = 60;
+  options.stop_grace = 60;
   GangBench bench("processes", shell(R"(cd $HYPERTUNE_DIRECTORY
 if [ $RANK = 1 ]; then while :; do [ -f ask ] && mv ask answer; sleep 0.01; done; fi
 collective() {{ touch ask; until [ -f answer ]; do sleep 0.01; done; rm answer; }}
@@ -237,7 +237,7 @@ TEST_CASE("what ends a rank ends the gang: a signal from outside is a loss, an e
   }
   SECTION("a rank that is stopped is named, and lost after a time") {
     local::CommandOptions options;
-    options.stop_limit = 0.4;
+    options.stopped_timeout = 0.4;
     GangBench bench(kind, shell("[ $RANK = 1 ] && sh -c 'kill -STOP $$'; sleep 60", std::move(options)));
     bench.launch({"localhost", "localhost", "localhost"});
     const auto failed = bench.events.next<Failed>();

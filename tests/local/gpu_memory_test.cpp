@@ -197,7 +197,7 @@ TEST_CASE("a trial waits until the memory that a killed one had on its GPU is fr
                          "; kill -9 $$; fi; echo \"{{\\\"used\\\": $(cut -d' ' -f1 " + nvml.string() + ")}}\""};
   const auto program = std::make_shared<local::CommandProgram>(std::vector<std::string>{"mode"}, options);
   const double patience = GENERATE(1000.0, 1.5, 0.0);
-  Bench bench(program, {.workers = 2, .gpus = 1, .gpu_wait = patience});
+  Bench bench(program, {.pool = 2, .gpus = 1, .gpu_wait = patience});
   auto launch = bench.make(0, "m");
   launch.allocation.lead.gpus = {0};
   launch.allocation.lead.resources.gpus = 1;

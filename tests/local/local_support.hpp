@@ -105,13 +105,13 @@ class Events {
 
 /// A ProcessExecutor with a folder, a program, and its events.
 struct Bench {
-  explicit Bench(std::shared_ptr<const Program> program, ProcessOptions options = {}, double hang_limit = 0,
+  explicit Bench(std::shared_ptr<const Program> program, ProcessOptions options = {}, double hang_timeout = 0,
                  std::uint64_t log_limit = default_log_limit)
       : executor(std::move(options)) {
     executor.start({.program = std::move(program),
                     .directory = directory.path(),
                     .sink = [this](Event e) { events(std::move(e)); },
-                    .hang_limit = hang_limit,
+                    .hang_timeout = hang_timeout,
                     .log_limit = log_limit});
   }
   Launch make(TrialId trial, std::string mode, Attempt attempt = 0) {

@@ -96,7 +96,7 @@ struct AnyExperiment {
 std::shared_ptr<const Program> program_of_trainer(bool heeds, int ballast = 0) {
   local::CommandOptions options;
   options.command = {"python3", "-c", "{mode}"};
-  options.grace = 0.8;
+  options.stop_grace = 0.8;
   // As a parameter, so that its braces are nobody's placeholders.
   options.command.back() = "import os; exec(os.environ['TRAINER'])";
   options.environment["TRAINER"] = trainer(heeds);
@@ -110,8 +110,9 @@ TEST_CASE("an attempt begins when the command of a dropped one is gone") {
   const std::string kind = GENERATE("processes", "threads");
   const bool heeds = GENERATE(true, false);
   INFO(kind << (heeds ? ", it leaves in its time" : ", it has to be killed"));
-  AnyExperiment bench(kind == "threads" ? AnyExecutor(threads(4)) : AnyExecutor(processes({.workers = 4, .grace = 1})),
-                      program_of_trainer(heeds));
+  AnyExperiment bench(
+      kind == "threads" ? AnyExecutor(threads(4)) : AnyExecutor(processes({.pool = 4, .stop_grace = 1})),
+      program_of_trainer(heeds));
   bench.launch(0, 0);
   for (Attempt attempt = 0; attempt < 3; ++attempt) {
     bench.events.next<Reported>();
@@ -133,7 +134,7 @@ TEST_CASE("an attempt begins when the command of a dropped one is gone") {
 }
 
 TEST_CASE("a trial whose worker process was killed is over when its command is gone, too") {
-  AnyExperiment bench(processes({.workers = 2}), program_of_trainer(false, 128));
+  AnyExperiment bench(processes({.pool = 2}), program_of_trainer(false, 128));
   for (Attempt attempt = 0; attempt < 5; ++attempt) {
     bench.launch(0, attempt);
     const auto reported = bench.events.next<Reported>();

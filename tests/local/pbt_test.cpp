@@ -39,7 +39,7 @@ ht::Options options(const std::filesystem::path& output, ht::AnyExecutor executo
   o.name = "population";
   o.metric = "sum";
   o.samples = 7;
-  o.max_failures = 2;
+  o.max_retries = 2;
   o.executor = std::move(executor);
   o.schedule = ht::Pbt{.perturbation_interval = 3, .max_steps = steps, .quantile_fraction = 0.5};
   o.checkpoint = {.every = 0, .keep = 1};
@@ -74,7 +74,7 @@ void check(const ht::Results& results) {
 
 TEST_CASE("a population of processes takes over one another's checkpoints") {
   TemporaryDirectory directory;
-  check(ht::tune<Sum>(space, options(directory.path() / "run", ht::processes({.workers = 3}))));
+  check(ht::tune<Sum>(space, options(directory.path() / "run", ht::processes({.pool = 3}))));
 }
 
 TEST_CASE("a population of external commands takes over one another's checkpoints") {
@@ -92,6 +92,6 @@ while [ $n -lt 12 ]; do
 done)"};
   const auto program = std::make_shared<ht::local::CommandProgram>(space.search_space(), command);
   const auto executor =
-      kind == "threads" ? ht::AnyExecutor(ht::threads(3)) : ht::AnyExecutor(ht::processes({.workers = 3}));
+      kind == "threads" ? ht::AnyExecutor(ht::threads(3)) : ht::AnyExecutor(ht::processes({.pool = 3}));
   check(ht::tune(space.search_space(), program, options(directory.path() / "run", executor)));
 }

@@ -225,7 +225,7 @@ TEST_CASE("Stop ends a trial between steps, within a step, and one that does not
   }
   SECTION("within a step that never ends") {
     ProcessOptions options;
-    options.grace = 0.1;
+    options.stop_grace = 0.1;
     Bench bench(program_of(obey), options);
     bench.launch(0, "hang");
     const pid_t pid = pid_in(bench.events.next<Reported>());

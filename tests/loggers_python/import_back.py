@@ -30,7 +30,7 @@ space: {lr: {log_uniform: [1.0e-4, 0.1]}, layers: {int: [1, 4]}, width: {int: [1
 metric: loss
 mode: min
 samples: 2
-executor: {type: local, workers: threads}
+executor: {type: local, isolation: thread}
 """
 
 

@@ -35,7 +35,7 @@ metric: loss
 mode: min
 concurrency: 2
 attributes: {dataset: v3}
-executor: {type: local, workers: threads}
+executor: {type: local, isolation: thread}
 output: run
 """
 

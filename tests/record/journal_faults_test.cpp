@@ -227,7 +227,7 @@ TEST_CASE("a function that throws, or waits for the appender, is an error and no
   }
   SECTION("never comes back") {
     std::mutex strand;
-    auto journal = ht::Journal::open(folder, {.max_waiting = 4, .stall_limit = std::chrono::milliseconds(100)});
+    auto journal = ht::Journal::open(folder, {.max_waiting = 4, .stall_timeout = std::chrono::milliseconds(100)});
     journal.on_committed([&](auto) { const std::lock_guard guard(strand); });
     const std::lock_guard guard(strand);
     try {

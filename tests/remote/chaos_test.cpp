@@ -24,7 +24,7 @@ namespace {
 ht::remote::RemoteOptions quick() {
   ht::remote::RemoteOptions options;
   options.program = "learner";
-  options.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   options.gather = 5;
   return options;
 }

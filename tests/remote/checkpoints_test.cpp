@@ -22,7 +22,7 @@ namespace {
 remote::RemoteOptions options_for(std::uint64_t bytes) {
   remote::RemoteOptions options;
   options.program = fmt::format("weighty {}", bytes);
-  options.timeouts = {.liveness = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 

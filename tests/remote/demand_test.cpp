@@ -98,7 +98,7 @@ TEST_CASE("workers for which there is something to do: of all trials that run at
   const auto useful = [](std::optional<std::int64_t> trials, std::int64_t concurrency, int most) {
     ht::Workload workload;
     workload.trials = trials;
-    workload.most_workers = most;
+    workload.max_workers = most;
     workload.concurrency = concurrency;
     return workload.useful_workers(8);
   };

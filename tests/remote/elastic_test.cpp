@@ -26,7 +26,8 @@ using namespace hypertune::test;
 namespace {
 
 remote::ElasticPlan plan_of(const Hosts& hosts, int workers) {
-  remote::ElasticPlan plan{.min = 0, .idle = 0.3, .remote = {.timeouts = {.first_delay = 0.05}, .program = "learner"}};
+  remote::ElasticPlan plan{
+      .min = 0, .idle_timeout = 0.3, .remote = {.timeouts = {.first_delay = 0.05}, .program = "learner"}};
   for (int i = 1; i <= workers; ++i) {
     const auto name = "worker-" + std::to_string(i);
     plan.workers.push_back({.name = name, .total = {.cpus = 1}, .dialer = remote::CommandDialer(hosts.command(name))});
@@ -194,7 +195,7 @@ TEST_CASE("a backend that cannot be asked for a while does not end the run") {
     auto plan = plan_of(hosts, 1);
     plan.workers[0].dialer = WatchedDialer{plan.workers[0].dialer, [&] { eventually([&] { return looks >= 2; }, 60); }};
     return remote::ElasticExperiment{.plan = std::move(plan),
-                                     .hooks = {.look = [&](remote::ElasticWorkers&) -> double {
+                                     .hooks = {.poll = [&](remote::ElasticWorkers&) -> double {
                                        if (looks++ == 0) fail(Errc::io, "no descriptor is left");
                                        return 0.1;
                                      }},

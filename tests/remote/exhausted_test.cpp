@@ -25,7 +25,7 @@ remote::RemoteOptions quick() {
   remote::RemoteOptions options;
   options.program = "object";
   options.gather = 0.1;
-  options.timeouts = {.liveness = 20, .connect = 5, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = 20, .connect = 5, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 

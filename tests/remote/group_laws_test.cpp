@@ -14,7 +14,7 @@ namespace {
 RemoteExecutor executor_of(const Hosts& hosts, int count, Form form) {
   remote::RemoteOptions options;
   options.program = program_of(form);
-  options.timeouts = {.liveness = 2, .connect = 20, .first_delay = 0.02, .max_delay = 0.1, .stable = 60};
+  options.timeouts = {.heartbeat = 2, .connect = 20, .first_delay = 0.02, .max_delay = 0.1, .stable = 60};
   return RemoteExecutor(hosts.pool(count), options);
 }
 

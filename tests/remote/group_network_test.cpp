@@ -28,7 +28,7 @@ const std::vector<std::string> near{"127.0.0.1", "10.1.0.5"}, far{"127.0.0.1", "
 
 remote::RemoteOptions patient() {
   remote::RemoteOptions options;
-  options.timeouts = {.liveness = 60, .connect = 60, .first_delay = 0.05, .max_delay = 0.2, .stable = 60};
+  options.timeouts = {.heartbeat = 60, .connect = 60, .first_delay = 0.05, .max_delay = 0.2, .stable = 60};
   return options;
 }
 Options sweep(const TemporaryDirectory& folder, AnyExecutor executor, Workers workers) {

@@ -7,7 +7,7 @@ using namespace hypertune;
 using namespace hypertune::remote;
 
 TEST_CASE("a silent host is doubted, then lost, and tried again after growing delays with a reason") {
-  HostStateMachine host({.liveness = 3, .connect = 10, .first_delay = 1, .max_delay = 5, .stable = 60});
+  HostStateMachine host({.heartbeat = 3, .connect = 10, .first_delay = 1, .max_delay = 5, .stable = 60});
   CHECK(host.start(0).connect);
   CHECK(host.hello_received(1).gained);
   CHECK(host.usable());
@@ -58,7 +58,7 @@ TEST_CASE("an agent that has a stream and never speaks is given up, with what it
 }
 
 TEST_CASE("a host whose trouble does not pass by itself is refused, until it is seen to work") {
-  HostStateMachine host({.liveness = 3, .first_delay = 1, .max_delay = 300, .stable = 60, .refusals = 3});
+  HostStateMachine host({.heartbeat = 3, .first_delay = 1, .max_delay = 300, .stable = 60, .refusals = 3});
   double now = 0;
   const auto attempt = [&](FailureClass failure, bool greets = false) {
     host.state() == HostState::gone ? host.start(now) : host.tick(now);
@@ -104,7 +104,7 @@ TEST_CASE("a host whose trouble does not pass by itself is refused, until it is 
 }
 
 TEST_CASE("a host that was well for long enough is as good as new") {
-  HostStateMachine host({.liveness = 3, .first_delay = 1, .stable = 60});
+  HostStateMachine host({.heartbeat = 3, .first_delay = 1, .stable = 60});
   host.start(0);
   for (int i = 0; i < 3; ++i) {
     host.ended("refused", host.deadline());
@@ -132,7 +132,7 @@ TEST_CASE("a connection that never says hello is given up") {
 }
 
 TEST_CASE("a draining host takes no trials, may still be lost, and is tried again when it has drained") {
-  HostStateMachine host({.liveness = 3, .first_delay = 1});
+  HostStateMachine host({.heartbeat = 3, .first_delay = 1});
   host.start(0);
   host.hello_received(0);
   const auto drain = host.drain("notice");
@@ -155,7 +155,7 @@ TEST_CASE("a draining host takes no trials, may still be lost, and is tried agai
 }
 
 TEST_CASE("a host that was taken from the list is gone, and comes back when it is on it again") {
-  HostStateMachine host({.liveness = 3});
+  HostStateMachine host({.heartbeat = 3});
   host.start(0);
   SECTION("while it is connected to") {
     const auto actions = host.drain("taken from the list", true);
@@ -179,8 +179,8 @@ TEST_CASE("a host that was taken from the list is gone, and comes back when it i
 
 TEST_CASE("the agent gives up before the driver does") {
   const HostTimeouts patience;
-  CHECK(HostTimeouts::agent_liveness(patience.liveness) + patience.heartbeat() <= patience.liveness);
-  CHECK_THROWS_AS(HostStateMachine({.liveness = 0}), Error);
+  CHECK(HostTimeouts::agent_liveness(patience.heartbeat) + patience.heartbeat_interval() <= patience.heartbeat);
+  CHECK_THROWS_AS(HostStateMachine({.heartbeat = 0}), Error);
 }
 
 TEST_CASE("a host that waits for something says what for, and is not given up for it") {

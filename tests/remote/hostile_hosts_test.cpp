@@ -33,7 +33,7 @@ TEST_CASE("a host that sends what no agent does is lost, and its trial goes on e
   pool.add({.name = "evil", .dialer = remote::CommandDialer({HYPERTUNE_TEST_AGENT, "hostile", deed})});
   remote::RemoteOptions options;
   options.program = "object";
-  options.timeouts = {.liveness = 10, .connect = 20, .first_delay = 0.2, .max_delay = 1, .stable = 60};
+  options.timeouts = {.heartbeat = 10, .connect = 20, .first_delay = 0.2, .max_delay = 1, .stable = 60};
   ScriptedTuner tuner(RemoteExecutor(pool, options), planned_program(Form::object));
   tuner.attempts = 100;
   tuner.decide = [](const ScriptedTrial& t) { return Answer{.save = t.steps == 3}; };

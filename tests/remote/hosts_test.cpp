@@ -46,10 +46,10 @@ TEST_CASE("hosts are read one a line") {
       "node3 labels=gpu,zone:b custom.licence=2",
       "hosts.txt");
   REQUIRE(hosts.size() == 3);
-  CHECK(hosts[0] == HostSpec{.name = "node1"});
+  CHECK(hosts[0] == HostOptions{.name = "node1"});
   CHECK(hosts[1] ==
-        HostSpec{.name = "me@node2", .slots = 2, .cpus = 1.5, .gpus = 0, .memory = std::uint64_t{64} << 30U});
-  CHECK(hosts[2] == HostSpec{.name = "node3", .custom = {{"licence", 2}}, .labels = {{"gpu", ""}, {"zone", "b"}}});
+        HostOptions{.name = "me@node2", .slots = 2, .cpus = 1.5, .gpus = 0, .memory = std::uint64_t{64} << 30U});
+  CHECK(hosts[2] == HostOptions{.name = "node3", .custom = {{"licence", 2}}, .labels = {{"gpu", ""}, {"zone", "b"}}});
   CHECK(parse_host_lines("", "x").empty());
   const auto error = [](const std::string& text) {
     try {
@@ -80,12 +80,12 @@ TEST_CASE("hosts are read as JSON") {
       "list");
   REQUIRE(hosts.size() == 3);
   CHECK(hosts[0].name == "a");
-  CHECK(hosts[1] == HostSpec{.name = "b",
-                             .slots = 2,
-                             .cpus = 1.5,
-                             .memory = std::uint64_t{1} << 30U,
-                             .custom = {{"licence", 1}},
-                             .labels = {{"zone", "x"}, {"rack", "7"}}});
+  CHECK(hosts[1] == HostOptions{.name = "b",
+                                .slots = 2,
+                                .cpus = 1.5,
+                                .memory = std::uint64_t{1} << 30U,
+                                .custom = {{"licence", 1}},
+                                .labels = {{"zone", "x"}, {"rack", "7"}}});
   CHECK(hosts[2].memory == 1024);
   CHECK(hosts[2].labels == std::map<std::string, std::string>{{"gpu", ""}, {"k", "v"}});
   CHECK(names_of(parse_hosts("x\ny\n", "list")) == Names{"x", "y"});

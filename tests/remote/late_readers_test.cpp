@@ -60,7 +60,7 @@ done
 remote::RemoteOptions options_for(const Script& script) {
   remote::RemoteOptions options;
   options.program = fmt::format("command {} seed", script.path().string());
-  options.timeouts = {.liveness = 20, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = 20, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 std::shared_ptr<const Program> program_of(const Script& script) {

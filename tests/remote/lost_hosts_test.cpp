@@ -25,7 +25,7 @@ namespace {
 remote::RemoteOptions quick(double silence = 1.5) {
   remote::RemoteOptions options;
   options.program = "object";
-  options.timeouts = {.liveness = silence, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = silence, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   return options;
 }
 std::shared_ptr<const Program> program() { return planned_program(Form::object); }

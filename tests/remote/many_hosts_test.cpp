@@ -28,7 +28,7 @@ Training played(Config config) { co_yield report("value", config.x); }  // of wh
 
 remote::RemoteOptions patient() {
   remote::RemoteOptions options;
-  options.timeouts = {.liveness = 60, .connect = 60, .first_delay = 0.05, .max_delay = 0.2, .stable = 60};
+  options.timeouts = {.heartbeat = 60, .connect = 60, .first_delay = 0.05, .max_delay = 0.2, .stable = 60};
   return options;
 }
 Options sweep(const TemporaryDirectory& folder, AnyExecutor executor, int samples) {

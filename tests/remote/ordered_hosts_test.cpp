@@ -21,7 +21,7 @@ namespace {
 ht::remote::RemoteOptions options_for(const std::string& program) {
   ht::remote::RemoteOptions options;
   options.program = program;
-  options.timeouts = {.liveness = 5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = 5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   options.gather = 5;
   return options;
 }
@@ -114,7 +114,7 @@ TEST_CASE("a host that does not come back is waited for only so long, and the ru
                                        : hosts.command("b");  // it says nothing any more
                          })});
   auto options = pbt(directory.path() / "run", ht::RemoteExecutor(pool, options_for("learner")));
-  options.ordered_patience = 1;
+  options.ordered_timeout = 1;
   std::atomic<int> reports{0};
   struct Lose {
     const Hosts* hosts;

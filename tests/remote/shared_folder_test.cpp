@@ -24,7 +24,7 @@ namespace {
 remote::RemoteOptions options_for(const std::string& program, hypertune::SharedCheckpoints shared = {}) {
   remote::RemoteOptions options;
   options.program = program;
-  options.timeouts = {.liveness = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+  options.timeouts = {.heartbeat = 2.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
   options.transfer.shared = std::move(shared);
   return options;
 }
@@ -298,7 +298,7 @@ TEST_CASE("a folder counts as shared only where both sides see what the other on
 TEST_CASE("agents that are stopped, then go on when their hosts are given up, leave the shared folder as it is") {
   const Hosts hosts(2);
   auto options = options_for("object");
-  options.timeouts.liveness = 1;
+  options.timeouts.heartbeat = 1;
   ScriptedTuner tuner(RemoteExecutor(hosts.pool(2), options), planned_program(Form::object));
   tuner.attempts = 20;
   tuner.decide = [&](const ScriptedTrial& t) { return Answer{.save = t.steps % 3 == 0}; };

@@ -22,7 +22,7 @@ namespace {
 remote::RemoteOptions once(const std::string& program) {
   remote::RemoteOptions options;
   options.program = program;
-  options.timeouts = {.liveness = 2.5, .connect = 20, .first_delay = 0.02, .max_delay = 0.2, .stable = 60};
+  options.timeouts = {.heartbeat = 2.5, .connect = 20, .first_delay = 0.02, .max_delay = 0.2, .stable = 60};
   options.reuse = false;
   return options;
 }
@@ -34,7 +34,7 @@ struct NewWorkers {
 
   remote::ElasticExecutor executor(int count, bool direct = false) {
     return remote::ElasticExecutor("elastic", [this, count, direct](const Workload&) {
-      remote::ElasticPlan plan{.min = 0, .idle = 0.3, .remote = once("learner")};
+      remote::ElasticPlan plan{.min = 0, .idle_timeout = 0.3, .remote = once("learner")};
       plan.remote.transfer.direct = direct;
       for (int i = 1; i <= count; ++i) {
         const auto name = "worker-" + std::to_string(i);

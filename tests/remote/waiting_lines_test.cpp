@@ -35,12 +35,12 @@ TEST_CASE("a run in order that stands still for workers without room says so, an
   CHECK(
       notice.look(4, 1, "waits for quota (pods: 3)", true, 130) ==
       "trials are decided in order, so that all wait until each of the 4 workers is there, and 1 of them finds no room "
-      "(waits for quota (pods: 3)): set workers to 3, make room (a larger quota, more nodes), or write ordered: false");
+      "(waits for quota (pods: 3)): set pool to 3, make room (a larger quota, more nodes), or write ordered: false");
   CHECK(notice.look(4, 1, "", true, 140).empty());
-  CHECK_THAT(notice.look(4, 2, "", true, 730), ContainsSubstring("2 of them find no room: set workers to 2"));
+  CHECK_THAT(notice.look(4, 2, "", true, 730), ContainsSubstring("2 of them find no room: set pool to 2"));
   // Once there was room, or nothing waits for it, the time begins anew.
   CHECK(notice.look(4, 2, "", false, 1400).empty());
   CHECK(notice.look(4, 4, "", true, 1401).empty());
   CHECK(notice.look(4, 4, "", true, 1430).empty());
-  CHECK_THAT(notice.look(4, 4, "", true, 1431), ContainsSubstring("set workers to what there is room for"));
+  CHECK_THAT(notice.look(4, 4, "", true, 1431), ContainsSubstring("set pool to what there is room for"));
 }

@@ -41,7 +41,7 @@ TEST_CASE("a worker as a job: all that the options say, and one task whose strea
                              .cpus = 4,
                              .gres = "gpu:1",
                              .memory = std::uint64_t{8} << 30U,
-                             .notice = 90,
+                             .save_grace = 90,
                              .workdir = "/work",
                              .args = {"--constraint=a100"}};
   check_options(options);
@@ -100,7 +100,7 @@ TEST_CASE("a worker as a step in an allocation shares it, and asks for nothing o
 TEST_CASE("the environment of srun: a job of its own knows nothing of the allocation around its driver") {
   const EnvironmentVariable id("SLURM_JOB_ID", "7"), tasks("SLURM_NTASKS", "3"), conf("SLURM_CONF", "/etc/slurm.conf"),
       nodes("SLURM_JOB_NODELIST", "n[1-3]");
-  const auto own = srun_environment({.notice = 30}, true);
+  const auto own = srun_environment({.save_grace = 30}, true);
   CHECK(own.at("SLURM_JOB_ID") == std::nullopt);
   CHECK(own.at("SLURM_NTASKS") == std::nullopt);
   CHECK_FALSE(own.contains("SLURM_CONF"));
@@ -113,10 +113,11 @@ TEST_CASE("the environment of srun: a job of its own knows nothing of the alloca
 }
 
 TEST_CASE("options that make no sense are named") {
-  CHECK_THAT(problem({.workers = {3, 2}}), ContainsSubstring("workers is 3..2"));
+  CHECK_THAT(problem({.pool = {3, 2}}), ContainsSubstring("workers is 3..2"));
   CHECK_THAT(problem({.partition = "-x"}), ContainsSubstring("partition is '-x'"));
   CHECK_THAT(problem({.partition = "a b"}), ContainsSubstring("partition is 'a b'"));
-  CHECK_THAT(problem({.time = 60, .notice = 60}), ContainsSubstring("notice is 60 s, but must be less than 'time'"));
+  CHECK_THAT(problem({.time = 60, .save_grace = 60}),
+             ContainsSubstring("save_grace is 60 s, but must be less than 'time'"));
   CHECK_THAT(problem({.cpus = 0}), ContainsSubstring("cpus is 0"));
   CHECK_THAT(problem({.args = {"-n4"}}), ContainsSubstring("'-n4', which hypertune sets itself"));
   CHECK_THAT(problem({.args = {"--output=x"}}), ContainsSubstring("which hypertune sets itself"));

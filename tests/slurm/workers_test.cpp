@@ -90,7 +90,7 @@ TEST_CASE("workers come as trials wait, end when none does, and none is left beh
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
   // One trial of many steps after five short ones: the other workers have nothing to do meanwhile.
-  auto setup = workers_of(folder.path() / "agents", {.workers = {0, 3}, .cpus = 2, .idle = 0.5}, 2);
+  auto setup = workers_of(folder.path() / "agents", {.pool = {0, 3}, .cpus = 2, .idle_timeout = 0.5}, 2);
   auto options = small(directory, SlurmExecutor(setup), 6, 12);
   options.resources.cpus = 2;
   std::atomic<int> most{0}, at_end{99};
@@ -116,7 +116,7 @@ TEST_CASE("a trial of several workers has as many jobs as it needs, however few 
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto setup = workers_of(folder.path() / "agents", {.workers = {0, 4}, .cpus = 1}, 1);
+  auto setup = workers_of(folder.path() / "agents", {.pool = {0, 4}, .cpus = 1}, 1);
   auto options = small(directory, SlurmExecutor(setup), 1, 12);
   options.resources.cpus = 1;
   options.workers = {.min = 3};
@@ -129,8 +129,8 @@ TEST_CASE("a worker without a trial ends, which is no failure, and comes back wh
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto options =
-      small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {0, 2}, .idle = 0.3}, 1)), 3, 80);
+  auto options = small(
+      directory, SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {0, 2}, .idle_timeout = 0.3}, 1)), 3, 80);
   // Two run at first, then one alone; it is the last that the second worker is ended beside.
   std::atomic<int> least{99};
   std::atomic<bool> over{false};
@@ -152,10 +152,9 @@ TEST_CASE("a preempted worker's trials are saved, and go on in the next one with
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto options =
-      small(directory,
-            SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}, .partition = "spot", .cpus = 2}, 2)),
-            2, 400);
+  auto options = small(
+      directory,
+      SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 1}, .partition = "spot", .cpus = 2}, 2)), 2, 400);
   options.checkpoint.every = 0;  // saved where it is asked to leave, and nowhere else
   Tuner tuner(Learner::search_space(), learner_program(), options);
   std::string why;
@@ -184,9 +183,10 @@ TEST_CASE("a node dies with its worker: its trial goes on in another one") {
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto options = small(
-      directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .silence = 3}, 1)), 3, 300);
-  options.max_failures = 0;
+  auto options =
+      small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 2}, .heartbeat_timeout = 3}, 1)),
+            3, 300);
+  options.max_retries = 0;
   Beside death(directory, 10, [&] { slurm->kill_node(TestSlurm::busy_node()); });
   const auto results = run(options);
   death.check();
@@ -200,7 +200,7 @@ TEST_CASE("while workers wait in the queue the experiment runs, and says what th
   const auto directory = folder.path() / "run";
   process::Subprocess other({"srun", "-c2", "-n1", "sleep", "60"});
   REQUIRE(eventually([] { return TestSlurm::jobs().size() == 1; }));
-  const SlurmExecutor executor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2));
+  const SlurmExecutor executor(workers_of(folder.path() / "agents", {.pool = {1, 2}, .cpus = 2}, 2));
   std::string why;
   std::thread look([&] {
     eventually(
@@ -223,7 +223,7 @@ TEST_CASE("a controller that is away for a while: what runs goes on, and the res
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto options = small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}}, 1)), 4, 200);
+  auto options = small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 2}}, 1)), 4, 200);
   Beside outage(directory, 10, [&] {
     slurm->stop_controller();
     const int before = reports(directory);
@@ -243,8 +243,7 @@ TEST_CASE("what Slurm will never grant ends the run with its reason") {
   std::string said;
   try {
     run(small(folder.path() / "run",
-              SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}, .partition = "nowhere"}, 1)), 1,
-              5));
+              SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 1}, .partition = "nowhere"}, 1)), 1, 5));
   } catch (const Error& error) { said = error.what(); }
   CHECK_THAT(said, ContainsSubstring("nvalid partition"));
   CHECK_THAT(said, ContainsSubstring("worker-1"));
@@ -255,10 +254,10 @@ TEST_CASE("a job that pends and can never start ends the run with the reason, sa
   if (!slurm) return;
   TemporaryDirectory folder;
   auto setup = workers_of(folder.path() / "agents", {}, 1);
-  SECTION("more than any node has") { setup.options = {.workers = {4, 4}, .cpus = 99}; }
+  SECTION("more than any node has") { setup.options = {.pool = {4, 4}, .cpus = 99}; }
   SECTION("more time than the partition allows") {
     TestSlurm::call({"scontrol", "update", "PartitionName=all", "MaxTime=10"});
-    setup.options = {.workers = {4, 4}, .time = 3600, .cpus = 2};
+    setup.options = {.pool = {4, 4}, .time = 3600, .cpus = 2};
   }
   std::string said;
   try {
@@ -278,7 +277,7 @@ TEST_CASE("trials that need more than a worker has are an error before a job is 
   if (!slurm) return;
   TemporaryDirectory folder;
   auto options =
-      small(folder.path() / "run", SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}}, 1)), 2, 5);
+      small(folder.path() / "run", SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 2}}, 1)), 2, 5);
   options.resources.cpus = 4;
   std::string said;
   try {
@@ -296,7 +295,7 @@ TEST_CASE("a driver that is killed leaves no job behind") {
   if (driver == 0) {
     try {
       run(small(folder.path() / "run",
-                SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2)), 4, 100000));
+                SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 2}, .cpus = 2}, 2)), 4, 100000));
     } catch (...) {}
     ::_exit(0);
   }
@@ -367,7 +366,7 @@ TEST_CASE("the driver's machine dies with all that ran there: its jobs end by th
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto agents = folder.path() / "agents";
-  auto setup = workers_of(agents, {.workers = {1, 2}, .cpus = 2}, 2);
+  auto setup = workers_of(agents, {.pool = {1, 2}, .cpus = 2}, 2);
   setup.orphan = 3;
   Driver driver(small(folder.path() / "run", SlurmExecutor(setup), 4, 100000));
   REQUIRE(eventually([&] { return reports(folder.path() / "run") > 5; }, 60));
@@ -383,7 +382,7 @@ TEST_CASE("a driver that resumes an experiment ends the jobs that an earlier one
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  const auto setup = workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2);
+  const auto setup = workers_of(folder.path() / "agents", {.pool = {1, 2}, .cpus = 2}, 2);
   auto options = small(directory, SlurmExecutor(setup), 4, 40);
   options.stop = ht::steps(100000);
   options.name = "left";
@@ -418,7 +417,7 @@ TEST_CASE("Ctrl-C while the controller is away: what may be left is named, and e
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto setup = workers_of(folder.path() / "agents", {.workers = {1, 2}, .cpus = 2}, 2);
+  auto setup = workers_of(folder.path() / "agents", {.pool = {1, 2}, .cpus = 2}, 2);
   setup.orphan = 3;
   Tuner tuner(Learner::search_space(), learner_program(), small(directory, SlurmExecutor(setup), 4, 100000));
   std::string ids;
@@ -443,7 +442,7 @@ TEST_CASE("what a colleague sees of a worker's job: whose it is") {
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
-  auto options = small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}}, 1)), 1, 60);
+  auto options = small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 1}}, 1)), 1, 60);
   options.name = "my sweep";
   std::string seen;
   Beside look(directory, 3, [&] { seen = TestSlurm::call({"squeue", "-h", "-t", "R", "-o", "%j|%k"}); });
@@ -467,23 +466,23 @@ TEST_CASE("within an allocation its nodes are the workers") {
   const EnvironmentVariable number("SLURM_JOB_ID", id), list("SLURM_JOB_NODELIST", nodes.substr(0, nodes.find('\n'))),
       cpus("SLURM_JOB_CPUS_PER_NODE", "2(x2)"), tasks("SLURM_NTASKS", "2");
   const auto results =
-      run(small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 8}}, 2)), 6, 20));
+      run(small(directory, SlurmExecutor(workers_of(folder.path() / "agents", {.pool = {1, 8}}, 2)), 6, 20));
   check_whole(results, 6, 20);
   CHECK(hosts_used(directory) == std::set<std::string>{"n1", "n2"});
   CHECK(TestSlurm::jobs().size() == 1);  // no other job was made, and this one goes on
   TestSlurm::call({"scancel", id});
 }
 
-TEST_CASE("the end of a worker's time is a notice: its trials go on in the next one with no step lost", "[long]") {
+TEST_CASE("the end of a worker's time is a save_grace: its trials go on in the next one with no step lost", "[long]") {
   const auto slurm = test_slurm(1, 2);
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto directory = folder.path() / "run";
   // Slurm counts in minutes, and gives the notice up to a minute early.
-  auto options = small(
-      directory,
-      SlurmExecutor(workers_of(folder.path() / "agents", {.workers = {1, 1}, .time = 120, .cpus = 2, .notice = 30}, 2)),
-      2, 3000);
+  auto options = small(directory,
+                       SlurmExecutor(workers_of(folder.path() / "agents",
+                                                {.pool = {1, 1}, .time = 120, .cpus = 2, .save_grace = 30}, 2)),
+                       2, 3000);
   options.checkpoint.every = 0;
   const auto results = run(options);
   check_whole(results, 2, 3000);
@@ -502,8 +501,8 @@ TEST_CASE("an ordered sweep under preemptions, deaths and a controller's restart
   if (!slurm) return;
   TemporaryDirectory folder;
   const auto executor = [&](const char* agents) {
-    return SlurmExecutor(
-        workers_of(folder.path() / agents, {.workers = {1, 3}, .partition = "spot", .cpus = 4, .silence = 3}, 2));
+    return SlurmExecutor(workers_of(folder.path() / agents,
+                                    {.pool = {1, 3}, .partition = "spot", .cpus = 4, .heartbeat_timeout = 3}, 2));
   };
   const auto quiet = run(asha(folder.path() / "quiet", executor("quiet-agents")));
   const auto directory = folder.path() / "war";

@@ -173,7 +173,7 @@ TEST_CASE("real hosts are killed, cut off, healed and added: an experiment ends 
     INFO("experiment " << number);
     REQUIRE(number < 10);
     auto setup = setup_for(*hosts, ht::remote::HostSource::callback([&list] { return list.list(); }, 0.2));
-    setup.remote.timeouts = {.liveness = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
+    setup.remote.timeouts = {.heartbeat = 1.5, .connect = 20, .first_delay = 0.1, .max_delay = 0.5, .stable = 60};
     setup.remote.transfer = {.inline_limit = 0, .direct = make == &pbt};  // by content, though they are small
     if (shared) setup.remote.transfer.shared = {.folder = disk.path(), .on_hosts = "/run/share"};
     setup.ssh.connect_timeout = 2;

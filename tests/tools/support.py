@@ -77,13 +77,13 @@ metric: loss
 mode: min
 samples: {samples}
 seed: 1
-failures: {{max: {failures}}}
+failures: {{max_retries: {failures}}}
 executor: {executor}
 output: runs/away
 """
 
 # For the end of a sweep: its commands are started by threads of the driver.
-THREADS = "executor: {type: local, workers: threads}\n"
+THREADS = "executor: {type: local, isolation: thread}\n"
 
 
 class Case(CommandCase):

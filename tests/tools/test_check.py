@@ -88,7 +88,7 @@ class Check(Case):
         self.assertRegex(out, r"data to ~/data: 3 files, 3\.0 KiB")
         _, err = self.check(GOOD + "executor: {type: ssh, hosts: [a], file_mounts: {~/data: nothing}}\n", code=2)
         self.assertIn("there is no 'nothing'", err)
-        out, _ = self.check(GOOD + "executor: {type: slurm, partition: gpu, workers: 2..5}\n")
+        out, _ = self.check(GOOD + "executor: {type: slurm, partition: gpu, pool: 2..5}\n")
         self.assertIn("2 to 5 workers of Slurm, partition gpu", out)
 
     def test_files_that_are_not_brought(self):
@@ -101,7 +101,7 @@ class Check(Case):
 
     def test_workers_that_can_never_be_together(self):
         def on_pods(workers, pods, more=""):
-            return GOOD + f"workers: {workers}\nexecutor: {{type: kubernetes, image: a, cpus: 1, workers: {pods}{more}}}\n"
+            return GOOD + f"workers: {workers}\nexecutor: {{type: kubernetes, image: a, cpus: 1, pool: {pods}{more}}}\n"
         self.check(on_pods(2, "1..4"))  # each offers its pod's address
         _, err = self.check(on_pods(3, "1..2"), code=2)
         self.assertIn("no trial can ever run", err)
@@ -265,7 +265,7 @@ class Check(Case):
     def test_a_trial_that_says_nothing(self):
         begin = time.monotonic()
         out, err = self.run_trial("import subprocess, time\nsubprocess.Popen(['sleep', '300'])\nprint('busy', flush=True)\ntime.sleep(300)\n",
-                                  GOOD.replace("command: [python3, train.py]", "command: [python3, train.py]\n  grace: 1s"), 1, "--timeout", "1s")
+                                  GOOD.replace("command: [python3, train.py]", "command: [python3, train.py]\n  stop_grace: 1s"), 1, "--timeout", "1s")
         self.assertLess(time.monotonic() - begin, 60)
         self.assertIn("no report of 'accuracy' within 1 s", err)
         self.assertRegex(out, r"log +busy")

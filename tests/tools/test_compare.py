@@ -18,7 +18,7 @@ metric: accuracy
 mode: max
 samples: {samples}
 seed: {seed}
-executor: {{type: local, workers: threads}}
+executor: {{type: local, isolation: thread}}
 output: {output}
 """
 

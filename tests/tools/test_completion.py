@@ -49,7 +49,7 @@ class Completion(Case):
         return self.folder / f"hypertune.{shell}"
 
     def commands(self):
-        return set(re.findall(r"^  ([a-z][a-z-]*)", self.run_command("--help")[0].split("Subcommands:")[1], re.M))
+        return set(re.findall(r"^  ([a-z][a-z-]*)", self.run_command("--help")[0].split("Run:")[1], re.M))
 
     def bash(self, line):
         """What bash proposes for a line, which it takes apart itself as readline would."""

@@ -76,7 +76,7 @@ class Faults(Case):
         self.assert_nothing_left()
 
     def test_kill_9_of_a_trial(self):
-        process = self.go("failures: {max: 3}\n")
+        process = self.go("failures: {max_retries: 3}\n")
         # Between two trials there may be none for a moment, or one that is just being started.
         trainers = lambda: [pid for pid, command in self.processes_in_folder() if re.match(r"(\S*/)?python3 train\.py", command)]
         victims = []
@@ -92,7 +92,7 @@ class Faults(Case):
         self.assert_no_step_redone_but_in_flight(2)
 
     def test_a_driver_that_was_stopped_for_long_takes_no_trial_for_hung(self):
-        process = self.go("hang_limit: 5s\n")  # a step takes longer than 1 s on a busy machine
+        process = self.go("hang_timeout: 5s\n")  # a step takes longer than 1 s on a busy machine
         for _ in range(2):
             process.send_signal(signal.SIGSTOP)  # its trainers go on
             begin = time.monotonic()
@@ -104,7 +104,7 @@ class Faults(Case):
 
     def test_rules_on_the_log(self):
         self.write("import sys\nprint('invalid config', flush=True)\nsys.exit(1)\n", "bad.py")
-        text = self.sweep.replace("train.py", "bad.py") + 'failures: {max: 5, log: [{match: "invalid config", do: no_retry}]}\n'
+        text = self.sweep.replace("train.py", "bad.py") + 'failures: {max_retries: 5, log: [{match: "invalid config", do: no_retry}]}\n'
         self.run_command("run", self.write(text), code=1)
         self.assertTrue(all(r["failures"] <= 1 for r in self.results()))
 
@@ -212,7 +212,7 @@ os.write(1, "".join(lines).encode())  # hypertune sees the first of them when th
 
     def test_a_trainer_that_hangs(self):
         self.write("import time\nprint('{\"accuracy\": 1}', flush=True)\ntime.sleep(1000)\n", "hangs.py")
-        self.run_command("run", self.write(self.sweep.replace("train.py", "hangs.py") + "hang_limit: 1s\n"), "--set", "samples=2", code=1, timeout=60)
+        self.run_command("run", self.write(self.sweep.replace("train.py", "hangs.py") + "hang_timeout: 1s\n"), "--set", "samples=2", code=1, timeout=60)
         self.assertIn("hung", str(self.results()[0]["cause"]))
         self.assert_nothing_left()
 

@@ -52,7 +52,7 @@ exec(os.environ.get("END", ""))
 
 SWEEP = """\
 name: gang
-trial: {command: [python3, gang.py], grace: 5s}
+trial: {command: [python3, gang.py], stop_grace: 5s}
 space: {x: {uniform: [0, 1]}}
 metric: accuracy
 mode: max
@@ -91,11 +91,11 @@ class GangCase(Case):
 
 class Gangs(GangCase):
     def test_each_rank_has_its_place_and_rank_0_alone_reports(self):
-        for workers in ("processes", "threads"):
-            with self.subTest(workers):
+        for isolation in ("process", "thread"):
+            with self.subTest(isolation):
                 shutil.rmtree(self.folder / "runs", ignore_errors=True)
                 (self.folder / "begun.jsonl").unlink(missing_ok=True)
-                _, err = self.run_gang("--set", f"executor.workers={workers}")
+                _, err = self.run_gang("--set", f"executor.isolation={isolation}")
                 self.assertIn(", 3 workers a trial,", err)
                 begun = sorted(self.begun(), key=lambda b: b["RANK"])
                 self.assertEqual([b["RANK"] for b in begun], ["0", "1", "2"])
@@ -122,12 +122,12 @@ class Gangs(GangCase):
 
     def test_a_rank_that_is_killed_costs_no_failure(self):
         for rank in (0, 2):
-            for workers in ("processes", "threads"):
-                with self.subTest(rank=rank, workers=workers):
+            for isolation in ("process", "thread"):
+                with self.subTest(rank=rank, isolation=isolation):
                     shutil.rmtree(self.folder / "runs", ignore_errors=True)
                     for file in self.folder.glob("*-*"): file.unlink()
                     (self.folder / "begun.jsonl").unlink(missing_ok=True)
-                    _, err = self.run_gang("--set", f"executor.workers={workers}",
+                    _, err = self.run_gang("--set", f"executor.isolation={isolation}",
                                            FATE=f"if step == 2 and rank == {rank} and once('killed-{rank}'): time.sleep(0.5); os.kill(os.getpid(), 9)")
                     self.assertIn(f"trial 0 goes on from its last checkpoint, with what workers there is room for: rank {rank}: the command was killed", err)
                     trial = self.trial()
@@ -159,7 +159,7 @@ class Gangs(GangCase):
         self.run_gang(END="if rank == 1: time.sleep(0.3); sys.exit('late and wrong')", code=1)
         self.assertEqual(self.trial()["cause"], "rank 1: the command exited with code 1: late and wrong (rank 2 had ended before)")
         shutil.rmtree(self.folder / "runs")
-        self.run_gang("--set", "trial.grace=0.5s", END="if rank == 1: time.sleep(600)")
+        self.run_gang("--set", "trial.stop_grace=0.5s", END="if rank == 1: time.sleep(600)")
         self.assertEqual(self.trial()["state"], "completed")
         self.assertLess(time.monotonic() - begin, 300)
 
@@ -187,11 +187,11 @@ class Gangs(GangCase):
 
     def test_paused_gangs_go_on(self):
         for saves in ("1", "0"):
-            for workers in ("processes", "threads"):
-                with self.subTest(saves=saves, workers=workers):
+            for isolation in ("process", "thread"):
+                with self.subTest(saves=saves, isolation=isolation):
                     shutil.rmtree(self.folder / "runs", ignore_errors=True)
                     text = SWEEP.replace("samples: 1", "samples: 5\nschedule: {type: asha, grace_period: 1, max_steps: 4, reduction_factor: 2, promotion: true}")
-                    self.run_gang("--set", f"executor.workers={workers}", text=text, SAVES=saves)
+                    self.run_gang("--set", f"executor.isolation={isolation}", text=text, SAVES=saves)
                     results = self.results("runs/gang")
                     self.assertTrue(any(r["state"] == "completed" and r["steps"] == 4 for r in results), results)
                     self.assertEqual([r["failures"] for r in results], [0] * 5)
@@ -261,10 +261,10 @@ class Alone(GangCase):
         self.assertEqual((trial["state"], trial["failures"], trial["attempts"]), ("completed", 1, 2))
 
     def test_a_quiet_rank_does_not_hang_but_rank_0_may(self):
-        self.run_gang("--set", "hang_limit=1s", FATE="if rank: sys.stdout = open(os.devnull, 'w')", PAUSE="0.4", STEPS="6")
+        self.run_gang("--set", "hang_timeout=1s", FATE="if rank: sys.stdout = open(os.devnull, 'w')", PAUSE="0.4", STEPS="6")
         self.assertEqual(self.trial()["state"], "completed")
         shutil.rmtree(self.folder / "runs")
-        self.run_gang("--set", "hang_limit=1s", FATE="if step == 1: time.sleep(60)", code=1)
+        self.run_gang("--set", "hang_timeout=1s", FATE="if step == 1: time.sleep(60)", code=1)
         self.assertEqual(self.trial()["cause"][:20], "rank 0: hung: nothin")
 
 

@@ -20,7 +20,7 @@ space: {lr: {uniform: [0, 1]}}
 metric: loss
 mode: min
 samples: 2
-executor: {type: local, workers: threads}
+executor: {type: local, isolation: thread}
 """
 
 

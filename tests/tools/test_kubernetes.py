@@ -30,14 +30,14 @@ metric: loss
 mode: min
 samples: {samples}
 seed: 1
-failures: {{max: 0}}
+failures: {{max_retries: 0}}
 executor:
   type: kubernetes
   kubeconfig: {kubeconfig}
   image: {image}
-  workers: 1..2
+  pool: 1..2
   cpus: 0.2
-  notice: 20s
+  save_grace: 20s
   {more}
   pod: {{spec: {{dnsPolicy: Default, containers: [{{name: worker, imagePullPolicy: Never}}]}}}}
 output: runs/{name}
@@ -212,7 +212,7 @@ class Kubernetes(KubernetesCase):
             said = log.read_text()
             self.assertIn("trials are decided in order, so that all wait until each of the 2 workers is there, and 1 of them "
                           "finds no room (waits for quota (", said)
-            self.assertIn("set workers to 1, make room (a larger quota, more nodes), or write ordered: false", said)
+            self.assertIn("set pool to 1, make room (a larger quota, more nodes), or write ordered: false", said)
         finally:
             self.ask(f"{quotas}/one", "DELETE")
         # Once there is room it goes on, as it would have.

@@ -28,8 +28,12 @@ class Reference(Case):
         return self.run_command(*command, "--help")[0]
 
     def subcommands(self):
-        text = self.help().split("Subcommands:")[1]
+        text = self.help().split("Run:")[1]
         return set(re.findall(r"^  ([a-z][a-z-]*)", text, re.M))
+
+    def test_the_help_has_its_commands_in_groups(self):
+        self.assertEqual(re.findall(r"^([A-Z][a-z ]*):$", self.help().split("--version")[1], re.M),
+                         ["Run", "Look", "Steer", "Machines", "Write and check"])
 
     def test_every_subcommand_and_every_option(self):
         documented = tables("command-line.md", "command")

@@ -153,9 +153,9 @@ class ResumeChanged(Case):
         self.run_command("run", "sweep.yaml", "--quiet", "--set", "samples=2")
         for more, (key, value) in enumerate({
                 "resources": "{cpus: 0.5}", "concurrency": 1,
-                "checkpoint": "{every: 2, keep: 2}", "failures": "{max: 2}", "hang_limit": "60", "interrupt_grace": "5",
-                "ordered": "true", "executor": "{type: local, workers: threads}", "trial.environment": "{A: b}",
-                "trial.grace": "3", "constraints": "{accuracy: {at_most: 2}}"}.items()):
+                "checkpoint": "{every: 2, keep: 2}", "failures": "{max_retries: 2}", "hang_timeout": "60", "interrupt_grace": "5",
+                "ordered": "true", "executor": "{type: local, isolation: thread}", "trial.environment": "{A: b}",
+                "trial.stop_grace": "3", "constraints": "{accuracy: {at_most: 2}}"}.items()):
             _, err = self.resume("--samples", str(3 + more), **{key: value})
             self.assertEqual(err, "", key)
             self.assertEqual(len(self.results()), 3 + more, key)

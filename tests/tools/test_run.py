@@ -129,15 +129,15 @@ class Run(Case):
         self.write("import os\nprint('slot', os.environ['OMP_NUM_THREADS'], os.environ['CUDA_VISIBLE_DEVICES'], "
                    "len(os.sched_getaffinity(0)))\nprint('{\"accuracy\": 1}')\n", "slot.py")
         cores = len(os.sched_getaffinity(0))
-        for workers in ("processes", "threads"):
+        for isolation in ("process", "thread"):
             self.environment["CUDA_VISIBLE_DEVICES"] = "5,7"
-            text = SWEEP.replace("train.py", "slot.py").replace("cpus: 1", "cpus: %d, gpus: 1" % cores) + "executor: {type: local, workers: %s}\n" % workers
-            self.run_command("run", self.write(text), "--output", workers)
-            for log in (self.folder / workers / "trials").glob("*/log"):
+            text = SWEEP.replace("train.py", "slot.py").replace("cpus: 1", "cpus: %d, gpus: 1" % cores) + "executor: {type: local, isolation: %s}\n" % isolation
+            self.run_command("run", self.write(text), "--output", isolation)
+            for log in (self.folder / isolation / "trials").glob("*/log"):
                 self.assertIn(log.read_text().strip(), ("slot %d 5 %d" % (cores, cores), "slot %d 7 %d" % (cores, cores)))
             text = text.replace("cpus: %d" % cores, "cpus: 1")
-            self.run_command("run", self.write(text), "--output", workers + "-1")
-            for log in (self.folder / (workers + "-1") / "trials").glob("*/log"):
+            self.run_command("run", self.write(text), "--output", isolation + "-1")
+            for log in (self.folder / (isolation + "-1") / "trials").glob("*/log"):
                 self.assertIn(log.read_text().strip(), ("slot 1 5 1", "slot 1 7 1"))
 
     def test_a_resume_goes_on_to_where_the_sweep_was_extended(self):
@@ -383,7 +383,7 @@ class Mistakes(Case):
                    "print('\\x1b]0;title\\x07', file=sys.stderr)\n"
                    "if os.environ['HYPERTUNE_TRIAL'] == '1': sys.exit('\\x1b[2Jgone')\n"
                    "print('{\"accuracy\": 0.5}')\n", "rude.py")
-        shown = "".join(self.run_command("run", self.write(sweep + "failures: {max: 0}\n")))
+        shown = "".join(self.run_command("run", self.write(sweep + "failures: {max_retries: 0}\n")))
         for command in ("status", "best", "results"):
             shown += "".join(self.run_command(command, "runs/digits"))
         shown += "".join(self.run_command("run", self.write('"\\e[31mnonsense": 1\n', "bad.yaml"), code=2))
@@ -510,7 +510,7 @@ class Mistakes(Case):
 
     def test_failures_are_counted_by_trial(self):
         self.write("import sys\nsys.exit(3)\n", "fails.py")
-        text = SWEEP.replace("train.py", "fails.py").replace("samples: 6", "samples: 4") + "failures: {max: 2}\n"
+        text = SWEEP.replace("train.py", "fails.py").replace("samples: 6", "samples: 4") + "failures: {max_retries: 2}\n"
         _, err = self.run_command("run", self.write(text), "--plain", code=1)
         self.assertIn("digits: 4 trials failed (12 attempts), last trial ", err)
         self.assertNotIn("12 failed", err)

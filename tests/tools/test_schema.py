@@ -101,7 +101,7 @@ class Schema(Case):
         good = SWEEP
         self.assertEqual(self.complaints("sweep", good), [])
         for more in ("sample: 3\n", "samples: many\n", "samples: 0\n", "schedule: {type: asha, grace: 1}\n", "schedule: {type: nobody}\n",
-                     "search: {type: tpe, gamma: 2}\n", "ordered: perhaps\n", "hang_limit: soon\n", "executor: {type: local, workers: 1..2}\n",
+                     "search: {type: tpe, gamma: 2}\n", "ordered: perhaps\n", "hang_timeout: soon\n", "executor: {type: local, isolation: 1..2}\n",
                      "executor: {type: ssh, hosts: [{name: a, slot: 1}]}\n", "checkpoint: {every: -1}\n", "mode: best\n",
                      "executor: {type: slurm, jobs: none}\n", "log_limit: 12\n"):
             key = more.split(":")[0]

@@ -43,7 +43,7 @@ class Slurm(Case):
         self.assert_each_report_once("runs/away")
 
     def test_a_sweep_on_workers(self):
-        self.sweep('{type: slurm, workers: 1..2, cpus: 2, gres: "gpu:1"}', samples=6)
+        self.sweep('{type: slurm, pool: 1..2, cpus: 2, gres: "gpu:1"}', samples=6)
         _, err = self.run_command("run", "sweep.yaml", "--plain")
         self.assertIn("executor slurm", err)
         self.check_whole(6, 4)
@@ -57,7 +57,7 @@ class Slurm(Case):
         self.check_whole(4, 4)
 
     def test_a_trial_that_starts_a_step_of_its_own(self):
-        self.sweep("{type: slurm, workers: 1, cpus: 2}", samples=2)
+        self.sweep("{type: slurm, pool: 1, cpus: 2}", samples=2)
         text = (self.folder / "sweep.yaml").read_text().replace(
             'command: [python3, train.py, "{rate}"]',
             """command: [sh, -c, 'srun -n2 -c1 sh -c "[ \\$SLURM_PROCID = 0 ] && exec python3 train.py $0; exit 0"', "{rate}"]""")
@@ -66,7 +66,7 @@ class Slurm(Case):
         self.check_whole(2, 4)
 
     def test_the_driver_as_a_job_that_is_preempted_and_goes_on(self):
-        self.sweep("{type: slurm, workers: 1, cpus: 1, partition: spotq}", samples=2, steps=300, pause=0.1)
+        self.sweep("{type: slurm, pool: 1, cpus: 1, partition: spotq}", samples=2, steps=300, pause=0.1)
         out, _ = self.run_command("submit", "--slurm", "sweep.yaml", "--", "--partition=spotq", "-w", "n1", "-c2")
         self.assertRegex(out, r"job \d+: the driver of 'away'")
         self.wait_for_reports(5)
@@ -110,7 +110,7 @@ class Slurm(Case):
             return 0
 
     def test_a_driver_that_is_killed_goes_on_in_its_job(self):
-        self.sweep("{type: slurm, workers: 1, cpus: 1}", samples=2, steps=60, pause=0.1)
+        self.sweep("{type: slurm, pool: 1, cpus: 1}", samples=2, steps=60, pause=0.1)
         out, _ = self.run_command("submit", "--slurm", "sweep.yaml")
         number = out.split(":")[0].split()[1]
         self.assertEqual(self.call("squeue", "-h", "-j", number, "-o", "%j|%k").strip(),
@@ -142,7 +142,7 @@ class Slurm(Case):
         self.assertIn("JobState=FAILED", self.call("scontrol", "show", "job", number))
 
     def test_the_drivers_machine_dies_and_the_experiment_goes_on(self):
-        self.sweep("{type: slurm, workers: 1..2, cpus: 2}", samples=2, steps=100, pause=0.1)
+        self.sweep("{type: slurm, pool: 1..2, cpus: 2}", samples=2, steps=100, pause=0.1)
         run = self.start("run", "sweep.yaml", "--quiet")
         self.wait_for_reports(30)
         names = {job.split()[0] for job in self.jobs()}
@@ -187,7 +187,7 @@ class Slurm(Case):
         self.addCleanup(holder.wait)
         self.addCleanup(holder.terminate)
         wait_until(lambda: self.jobs() == ["sleep RUNNING"], "the other job", 20)
-        self.sweep("{type: slurm, workers: 1..2}")
+        self.sweep("{type: slurm, pool: 1..2}")
         run = self.start("run", "sweep.yaml", "--quiet")
         self.addCleanup(run.communicate)
         self.addCleanup(run.terminate)
@@ -214,16 +214,16 @@ class Slurm(Case):
         _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
         self.assertIn("nvalid partition", err)
         self.assertNotIn("set aside", err.splitlines()[-1])
-        self.sweep("{type: slurm, workers: 4, args: [--foo]}")
+        self.sweep("{type: slurm, pool: 4, args: [--foo]}")
         _, err = self.run_command("run", "sweep.yaml", "--output", "runs/foo", "--plain", code=2)
         self.assertIn("unrecognized option '--foo'", err.splitlines()[-1])
         self.assertNotIn("--help", err)
-        self.sweep('{type: slurm, workers: 2, args: ["--licenses=nope"]}')
+        self.sweep('{type: slurm, pool: 2, args: ["--licenses=nope"]}')
         _, err = self.run_command("run", "sweep.yaml", "--output", "runs/licence", "--plain", code=2, timeout=30)
         self.assertIn("Invalid license specification", err.splitlines()[-1])
         _, err = self.run_command("submit", "--slurm", "sweep.yaml", "--", "--licenses=nope", code=2)
         self.assertIn("sbatch has refused the job: Invalid license specification", err)
-        self.sweep("{type: slurm, workers: 4, cpus: 99}")
+        self.sweep("{type: slurm, pool: 4, cpus: 99}")
         _, err = self.run_command("run", "sweep.yaml", "--output", "runs/wide", "--plain", code=2)
         self.assertIn("it asks for 99 cpus", err.splitlines()[-1])
         wait_until(lambda: not self.jobs(), "the end of all jobs", 20)

@@ -93,7 +93,7 @@ class Study(Case):
         self.assertEqual(self.call("POST", "/ask", {}), {"trial": None, "exhausted": False, "out": [1]})
         self.run_command("stop", "runs/study")
         process.wait(timeout=30)
-        self.serve("--resume", "--set", "hang_limit=10ms", "--set", "failures={max: 1}")
+        self.serve("--resume", "--set", "hang_timeout=10ms", "--set", "failures={max_retries: 1}")
         self.assertEqual(self.call("POST", "/ask", {})["trial"], 1)
         wait_until(lambda: self.call("POST", "/ask", {})["trial"] == 1, "the trial again")
         wait_until(lambda: self.call("POST", "/ask", {}) == {"trial": None, "exhausted": True, "out": []}, "its end")

@@ -191,7 +191,7 @@ class CtrlC(Case):
 
     def test_twice_leaves_even_trials_that_are_deaf(self):
         self.write(DEAF, "deaf.py")
-        terminal = self.go(text=self.sweep.replace("[python3, train.py]", "[python3, deaf.py]\n  grace: 1000s"), steps=2)
+        terminal = self.go(text=self.sweep.replace("[python3, train.py]", "[python3, deaf.py]\n  stop_grace: 1000s"), steps=2)
         terminal.press_ctrl_c_twice()
         began = time.monotonic()
         self.assertEqual(terminal.wait(), 130)

@@ -51,15 +51,15 @@ struct Ended {
   std::string cause = {};           // of the attempt that failed last
 };
 
-Ended run(ht::AnyExecutor executor, const Fate& fate, ht::Seconds hang_limit = 0) {
+Ended run(ht::AnyExecutor executor, const Fate& fate, ht::Seconds hang_timeout = 0) {
   const TemporaryDirectory directory;
   ht::Options options{
       .metric = "sum", .samples = 1, .executor = std::move(executor), .output = directory.path() / "run"};
   options.workers = {3};
   options.display = ht::Display::quiet;
   options.checkpoint.every = 1;
-  options.max_failures = 1;
-  options.hang_limit = hang_limit;
+  options.max_retries = 1;
+  options.hang_timeout = hang_timeout;
   const auto results = ht::tune(
       ht::space(ht::dim("x", ht::uniform(0.0, 1.0))),
       [fate](const ht::Params& params, ht::Context& context) { return sum_ranks(params, context, fate); }, options);
@@ -79,7 +79,7 @@ const Fate nothing = [](ht::Context&, int, int) {};
 TEST_CASE("the workers of an attempt are connected by their context") {
   for (const bool processes : {false, true}) {
     const auto [trial, told, late, cause] =
-        processes ? run(ht::processes({.workers = 3}), nothing) : run(ht::threads(3), nothing);
+        processes ? run(ht::processes({.pool = 3}), nothing) : run(ht::threads(3), nothing);
     CHECK(trial.state == ht::TrialState::completed);
     CHECK(trial.best->value == 6);
     CHECK(trial.steps == 4);
@@ -94,7 +94,7 @@ TEST_CASE("where a worker fails or is lost, the others are told, and the trial b
     if (killed) ::raise(SIGKILL);
     throw std::runtime_error("this worker fails");
   };
-  const auto [trial, told, late, cause] = killed ? run(ht::processes({.workers = 3}), fate) : run(ht::threads(3), fate);
+  const auto [trial, told, late, cause] = killed ? run(ht::processes({.pool = 3}), fate) : run(ht::threads(3), fate);
   CHECK(trial.state == ht::TrialState::completed);
   CHECK(trial.best->value == 6);
   CHECK(trial.attempts == 2);
@@ -113,7 +113,7 @@ TEST_CASE("whoever waits for others in a collective does not count as hung, howe
   };
   for (const bool processes : {false, true}) {
     const auto [trial, told, late, cause] =
-        processes ? run(ht::processes({.workers = 3}), slow, limit) : run(ht::threads(3), slow, limit);
+        processes ? run(ht::processes({.pool = 3}), slow, limit) : run(ht::threads(3), slow, limit);
     CHECK(trial.state == ht::TrialState::completed);
     CHECK(trial.attempts == 1);
     CHECK_FALSE(told);
@@ -124,7 +124,7 @@ TEST_CASE("of workers of which one hangs, that one is named, long before the oth
   const Fate hangs = [](ht::Context&, int rank, int step) {
     if (rank == 2 && step == 2) ::raise(SIGSTOP);
   };
-  const auto [trial, told, late, cause] = run(ht::processes({.workers = 3}), hangs, 2);
+  const auto [trial, told, late, cause] = run(ht::processes({.pool = 3}), hangs, 2);
   CHECK(trial.state == ht::TrialState::completed);
   CHECK(trial.attempts == 2);
   CHECK(told);

@@ -27,7 +27,7 @@ TEST_CASE("asha with up to 500 simulated workers scales near linearly", "[simula
     o.samples = 6000;
     o.schedule = ht::Asha{.max_steps = 9};
     // Steps last as differently as in the paper's simulations: by configuration, and by chance.
-    o.executor = ht::simulated({.workers = workers,
+    o.executor = ht::simulated({.pool = workers,
                                 .step_seconds = [](const ht::Params& p, int) { return 1 + p.get<double>("x") / 2; },
                                 .straggle_probability = 0.05,
                                 .straggle_factor = 3,

@@ -182,7 +182,7 @@ ht::ControlRules needing(std::function<double(std::int64_t)> cores, std::int64_t
 
 }  // namespace
 
-TEST_CASE("a failed attempt is followed by another before new trials, as often as max_failures says") {
+TEST_CASE("a failed attempt is followed by another before new trials, as often as max_retries says") {
   Bench bench({.samples = 5, .failures = {.max = 2}});
   CHECK(bench.fill().command<ht::Launch>().attempt == 0);
   for (const ht::Attempt attempt : {0U, 1U}) {
@@ -200,7 +200,7 @@ TEST_CASE("a failed attempt is followed by another before new trials, as often a
   CHECK(bench.trial(0).failures == 3);
 }
 
-TEST_CASE("the user's code and the infrastructure count against max_failures, preemptions do not") {
+TEST_CASE("the user's code and the infrastructure count against max_retries, preemptions do not") {
   Bench bench({.samples = 5, .failures = {.max = 1}});
   bench.fill();
   for (ht::Attempt attempt = 0; attempt < 20; ++attempt)
@@ -1187,7 +1187,7 @@ TEST_CASE("a checkpoint that arrives late is judged by the report that it was ma
 TEST_CASE("in order, what a lost host had keeps its place, and who finds no room elsewhere waits for it") {
   ht::ControlRules rules{.samples = 5};
   rules.ordered = true;
-  rules.host_patience = 100;
+  rules.host_timeout = 100;
   Bench bench(rules, {host("a"), host("b")});
   bench.fill();
   REQUIRE(bench.count(TrialState::running) == 2);

@@ -94,7 +94,7 @@ TEST_CASE("a longer schedule lets completed trials go on from their last checkpo
     TemporaryDirectory directory;
     auto o = options(directory);
     o.schedule = ht::Fifo{.max_steps = 5};
-    if (simulated) o.executor = ht::simulated({.workers = 3});
+    if (simulated) o.executor = ht::simulated({.pool = 3});
     CHECK(ht::tune(line, endless, o).trial(3).steps == 5);
     steps_done = 0;
     o.resume = true;
@@ -191,7 +191,7 @@ TEST_CASE("a time limit counts from the start of the experiment, sessions togeth
   auto o = options(directory);
   o.samples = 1000;
   o.schedule = ht::Fifo{.max_steps = 3};
-  o.executor = ht::simulated({.workers = 1});
+  o.executor = ht::simulated({.pool = 1});
   o.stop = ht::within(30.5);
   CHECK(ht::tune(line, endless, o).count(ht::TrialState::completed) == 10);
   TemporaryDirectory real;

@@ -173,7 +173,7 @@ TEST_CASE("a number of workers that no hosts can ever have is an error at once")
     } catch (const ht::Error& error) { return std::string(error.what()); }
     return std::string();
   };
-  CHECK_THAT(refused({7}, ht::simulated({.workers = 6})), ContainsSubstring("needs 7 workers with 1 cpu each"));
+  CHECK_THAT(refused({7}, ht::simulated({.pool = 6})), ContainsSubstring("needs 7 workers with 1 cpu each"));
   CHECK_THAT(refused({2}, ht::InlineExecutor()), ContainsSubstring("runs one worker for a trial, not 2"));
   CHECK_THAT(refused({.min = 0, .max = 2}, ht::simulated({})), ContainsSubstring("at least one worker, not 0"));
   CHECK_THAT(refused({.min = 3, .max = 2}, ht::simulated({})), ContainsSubstring("max must be min or more"));
@@ -731,12 +731,9 @@ TEST_CASE("thousands of simulated workers: gangs, losses and changes in a moment
   ht::Options options;
   options.samples = 300;
   options.workers = {.min = 20, .max = 64};
-  options.executor = ht::simulated({.workers = 10'000,
-                                    .startup_seconds = 0.5,
-                                    .speed_spread = 0.2,
-                                    .failure_probability = 0.0002,
-                                    .outages = outages});
-  options.max_failures = 100;
+  options.executor = ht::simulated(
+      {.pool = 10'000, .startup_seconds = 0.5, .speed_spread = 0.2, .failure_probability = 0.0002, .outages = outages});
+  options.max_retries = 100;
   options.output = directory.path() / "run";
   options.display = ht::Display::quiet;
   const auto results = ht::tune(

@@ -32,7 +32,7 @@ ht::Options options(const std::filesystem::path& output) {
   o.mode = ht::Mode::maximize;
   o.samples = 2;
   o.schedule = ht::Pbt{.perturbation_interval = 4, .max_steps = 120, .quantile_fraction = 0.5};
-  o.executor = ht::simulated({.workers = 2});
+  o.executor = ht::simulated({.pool = 2});
   o.checkpoint = {.every = 0, .keep = 1};
   o.output = output;
   o.display = ht::Display::quiet;
@@ -102,7 +102,7 @@ TEST_CASE("with fewer slots than members a population is as good, and takes over
       o.seed = static_cast<std::uint64_t>(seed);
       o.samples = 8;
       o.schedule = schedule;
-      o.executor = ht::simulated({.workers = slots});
+      o.executor = ht::simulated({.pool = slots});
       mean += ht::tune<Toy>(space, o).best().best->value / seeds;
       std::map<ht::TrialId, int> steps;
       int mutated = 0;
@@ -145,7 +145,7 @@ TEST_CASE("a trial's schedule is the line of configurations that led to its stat
   TemporaryDirectory directory(TemporaryDirectory::memory());
   auto o = options(directory.path() / "run");
   o.samples = 6;
-  o.executor = ht::simulated({.workers = 2});  // fewer slots than trials
+  o.executor = ht::simulated({.pool = 2});  // fewer slots than trials
   const auto results = ht::tune<Toy>(space, o);
   REQUIRE(results.size() == 6);
   CHECK(results.count(ht::TrialState::completed) == 6);
@@ -270,11 +270,11 @@ TEST_CASE("a donor's checkpoint never vanishes before it is not needed any more,
   TemporaryDirectory directory(TemporaryDirectory::memory());
   int run = 0;
   for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}})
-    for (const auto& executor : {ht::AnyExecutor(ht::simulated({.workers = 3, .failure_probability = 0.05, .seed = 4})),
+    for (const auto& executor : {ht::AnyExecutor(ht::simulated({.pool = 3, .failure_probability = 0.05, .seed = 4})),
                                  ht::AnyExecutor(ht::threads(3)), ht::AnyExecutor(ht::run_inline())}) {
       auto o = options(directory.path() / std::to_string(++run));
       o.samples = 9;
-      o.max_failures = 100;
+      o.max_retries = 100;
       o.executor = executor;
       o.schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 30, .quantile_fraction = 0.4};
       o.checkpoint = {.every = 3, .keep = 1, .max_bytes = bytes};
@@ -343,7 +343,7 @@ TEST_CASE("donors that fail, and trials that fail just after they took over, end
   };
   auto o = options(directory.path() / "run");
   o.samples = 8;
-  o.max_failures = 60;
+  o.max_retries = 60;
   o.executor = ht::threads(3);
   o.schedule = ht::Pbt{.perturbation_interval = 2, .max_steps = 24, .quantile_fraction = 0.5};
   const auto results = ht::tune<Frail>(space, o);

@@ -274,7 +274,7 @@ TEST_CASE("resume: failed trials are tried again when asked to") {
   }
   SECTION("all of them, once more, with a clean slate") {
     o.retry_failed = true;
-    o.max_failures = 1;
+    o.max_retries = 1;
     CHECK_THAT(said([&] {
                  const auto still = ht::tune(line, brittle, o);  // they fail again, twice each now
                  CHECK(still.count(ht::TrialState::failed) == failed);
@@ -398,9 +398,9 @@ TEST_CASE("resume: what concerns only what is to come works") {
     o.resources_for = [](const ht::Params&) { return ht::Resources{.cpus = 0.25}; };
   }
   SECTION("concurrency") { o.concurrency = 3; }
-  SECTION("max_failures") { o.max_failures = 3; }
+  SECTION("max_retries") { o.max_retries = 3; }
   SECTION("max_failed_trials") { o.max_failed_trials = 3; }
-  SECTION("hang_limit") { o.hang_limit = 100; }
+  SECTION("hang_timeout") { o.hang_timeout = 100; }
   SECTION("checkpoint") { o.checkpoint = {.every = 2, .keep = 3}; }
   SECTION("no checkpoints") { o.checkpoint = {}; }
   SECTION("executor") { o.executor = ht::threads({.cpus = 2}); }

@@ -63,7 +63,7 @@ struct Case {
   std::string name;
   ht::AnySearcher search = ht::Random{};
   ht::AnyScheduler schedule = ht::Fifo{};
-  ht::SimulationOptions machines = {.workers = 3};
+  ht::SimulationOptions machines = {.pool = 3};
   int samples = 8;
   int checkpoint_every = 0;
   ht::StopCondition stop = {};
@@ -78,7 +78,7 @@ ht::Options options(const Case& c, const std::filesystem::path& output) {
   o.search = c.search;
   o.schedule = c.schedule;
   o.executor = ht::simulated(c.machines);
-  o.max_failures = 2;
+  o.max_retries = 2;
   o.stop = c.stop;
   o.workers = c.workers;
   o.resize = c.resize;
@@ -135,9 +135,9 @@ int zigzag(const ht::RunningGroup& group) {
 }
 
 std::vector<Case> cases() {
-  const ht::SimulationOptions calm{.workers = 3};
+  const ht::SimulationOptions calm{.pool = 3};
   const ht::SimulationOptions equal_steps{
-      .workers = 4, .step_seconds = [](const ht::Params&, int) { return 1.0; }};  // many events at one time
+      .pool = 4, .step_seconds = [](const ht::Params&, int) { return 1.0; }};  // many events at one time
   return {
       {.name = "fifo", .machines = calm, .samples = 4},
       {.name = "ASHA, stopping", .schedule = ht::Asha{.max_steps = 9}, .machines = equal_steps},
@@ -293,7 +293,7 @@ TEST_CASE("killed at random records of a larger experiment, the driver goes on a
           "[simulated]") {
   std::mt19937_64 random(3);
   auto weather = rough_weather();
-  weather.workers = 10;
+  weather.pool = 10;
   for (const ht::AnyScheduler& schedule :
        {ht::AnyScheduler(ht::Asha{.max_steps = 9}), ht::AnyScheduler(ht::Asha{.max_steps = 9, .promotion = true}),
         ht::AnyScheduler(ht::HyperBand{.max_steps = 9})}) {

@@ -71,7 +71,7 @@ TEST_CASE("a study's scheduler stops, pauses and resumes") {
 TEST_CASE("a failed trial is asked for again while it may be") {
   TemporaryDirectory directory;
   ht::Options options{
-      .samples = 1, .max_failures = 1, .output = directory.path() / "study", .display = ht::Display::quiet};
+      .samples = 1, .max_retries = 1, .output = directory.path() / "study", .display = ht::Display::quiet};
   ht::Study study(space, ht::Random{}, options);
   auto trial = study.ask();
   REQUIRE(trial);

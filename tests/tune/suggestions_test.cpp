@@ -232,7 +232,7 @@ TEST_CASE("ordered, simulated and inline runs ask on the spot and are the same t
     o.samples = 60;
     o.schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3};
     o.search = cheap ? ht::AnySearcher(CheapSumming{}) : ht::AnySearcher(Summing{});
-    if (kind == 0) o.executor = ht::simulated({.workers = 5});
+    if (kind == 0) o.executor = ht::simulated({.pool = 5});
     if (kind == 1) o.executor = ht::run_inline();
     if (kind == 2) {
       o.executor = ht::threads({.cpus = 5});

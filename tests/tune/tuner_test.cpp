@@ -106,7 +106,7 @@ TEST_CASE("every executor gives the same results to the same seed") {
     TemporaryDirectory directory;
     auto o = options(directory);
     if (kind == 1) o.executor = ht::run_inline();
-    if (kind == 2) o.executor = ht::simulated({.workers = 4});
+    if (kind == 2) o.executor = ht::simulated({.pool = 4});
     values.insert(ht::tune(space, square, o).best().best->value);
   }
   CHECK(values.size() == 1);
@@ -164,7 +164,7 @@ TEST_CASE("a checkpoint that cannot be kept costs a trial nothing, whatever the 
 TEST_CASE("a trial that throws fails alone and is tried again") {
   TemporaryDirectory directory;
   auto o = options(directory);
-  o.max_failures = 2;
+  o.max_retries = 2;
   std::atomic<int> calls{0};
   const auto results = ht::tune(
       space,
@@ -270,10 +270,10 @@ TEST_CASE("options that contradict each other, and times that are none, are erro
         "the name of the metric 'a?b' has control characters ('?'), such as a line break");
   CHECK(complaint([](auto& o) { o.max_failed_trials = -1; }) ==
         ".max_failed_trials is -1: it must be 0 (no limit) or more");
-  CHECK(complaint([](auto& o) { o.hang_limit = -1; }) == ".hang_limit is -1: it must be 0 s or more");
-  CHECK(complaint([](auto& o) { o.hang_limit = nan; }) == ".hang_limit is nan: it must be 0 s or more");
-  CHECK(complaint([](auto& o) { o.hang_limit = 12000.0 * 86400; }) ==
-        ".hang_limit is 1036800000 s: it must be below 1e+09 s (0 is without a limit)");
+  CHECK(complaint([](auto& o) { o.hang_timeout = -1; }) == ".hang_timeout is -1: it must be 0 s or more");
+  CHECK(complaint([](auto& o) { o.hang_timeout = nan; }) == ".hang_timeout is nan: it must be 0 s or more");
+  CHECK(complaint([](auto& o) { o.hang_timeout = 12000.0 * 86400; }) ==
+        ".hang_timeout is 1036800000 s: it must be below 1e+09 s (0 is without a limit)");
   CHECK(complaint([](auto& o) { o.interrupt_grace = nan; }) == ".interrupt_grace is nan: it must be 0 s or more");
   CHECK(complaint([](auto& o) { o.executor = ht::threads({.cpus = -1}); }) ==
         "threads: .cpus is -1: it must be 0 or more");

@@ -94,7 +94,7 @@ TEST_CASE("an experiment played again as it was is what it was") {
   const TemporaryDirectory folder;
   record(folder.path() / "asha", asha, 5);
   const auto curves = ht::RecordedCurves::read(folder.path() / "asha");
-  CHECK(curves.most_at_once() == 5);
+  CHECK(curves.max_at_once() == 5);
   CHECK(curves.start().scheduler == "asha");
   CHECK(curves.start().scheduler_options.starts_with("grace_period: 1, max_steps: 27, reduction_factor: 3"));
   const auto result = ht::what_if(curves, {.schedule = asha});

@@ -36,13 +36,13 @@
 namespace hypertune::inline v0::cluster {
 namespace detail {
 
-static bool host_fits(const remote::HostSpec& host, const Resources& needs) {
+static bool host_fits(const remote::HostOptions& host, const Resources& needs) {
   using hypertune::detail::fits;
   return (host.cpus <= 0 || fits(needs.cpus, host.cpus)) && (host.gpus < 0 || fits(needs.gpus, host.gpus)) &&
          (host.memory == 0 || needs.memory <= host.memory) && fits(needs.custom, host.custom);
 }
 
-static Resources resources_of(const remote::HostSpec& host) {
+static Resources resources_of(const remote::HostOptions& host) {
   return {.cpus = host.cpus, .gpus = host.gpus, .memory = host.memory, .custom = host.custom};
 }
 
@@ -165,7 +165,7 @@ class ClusterRun {
       executor_.emplace(
           remote::ListedExecutor(
               {.name = "kubernetes", .hosts = std::move(hosts), .limits = remote.limits, .remote = remote.remote},
-              [pods, files](const remote::HostSpec& host) { return pods.dialer(host.name, files, host); }),
+              [pods, files](const remote::HostOptions& host) { return pods.dialer(host.name, files, host); }),
           tracker_, notices_);
       return;
     }
@@ -185,7 +185,7 @@ class ClusterRun {
     for (const auto& machine : provider_->list()) {
       if (machine.state != MachineState::running || machine.address.empty()) continue;
       const auto name = host_name(config_, machine);
-      remote::HostSpec host{.name = name};
+      remote::HostOptions host{.name = name};
       if (const auto* type = config_.find_type(machine.node_type); type != nullptr && type->resources_known) {
         host.cpus = type->resources.cpus;
         host.gpus = type->resources.gpus;
@@ -287,7 +287,7 @@ class ClusterRun {
 
 }  // namespace detail
 
-struct ClusterExecutor::Impl {
+struct ClusterExecutor::State {
   ClusterSetup setup;
   bool interrupted_early = false;
   std::unique_ptr<detail::ClusterRun> run;
@@ -302,49 +302,49 @@ struct ClusterExecutor::Impl {
   }
 };
 
-ClusterExecutor::ClusterExecutor(ClusterSetup setup) : impl_(std::make_shared<Impl>()) {
-  impl_->setup = std::move(setup);
+ClusterExecutor::ClusterExecutor(ClusterSetup setup) : state_(std::make_shared<State>()) {
+  state_->setup = std::move(setup);
 }
 
 void ClusterExecutor::prepare(const Workload& workload) {
-  impl_->run.reset();
-  impl_->interrupted_early = false;
+  state_->run.reset();
+  state_->interrupted_early = false;
   try {
-    impl_->run = std::make_unique<detail::ClusterRun>(
-        impl_->setup, load_cluster(impl_->setup.file, impl_->setup.overrides), workload);
-  } catch (const Interrupted&) { impl_->leave_early(); }
+    state_->run = std::make_unique<detail::ClusterRun>(
+        state_->setup, load_cluster(state_->setup.file, state_->setup.overrides), workload);
+  } catch (const Interrupted&) { state_->leave_early(); }
 }
 
 std::vector<Host> ClusterExecutor::hosts() const {
-  auto& run = impl_->current();
+  auto& run = state_->current();
   if (run.idle()) return {{"cluster", run.each()}};
-  if (!run.await_machine()) impl_->leave_early();
+  if (!run.await_machine()) state_->leave_early();
   return run.executor().hosts();
 }
 
 Seconds ClusterExecutor::now() const {
-  if (impl_->run && !impl_->run->idle()) return impl_->run->executor().now();
+  if (state_->run && !state_->run->idle()) return state_->run->executor().now();
   return run_clock();
 }
 void ClusterExecutor::start(ExecutorStart start) {
-  if (auto& run = impl_->current(); !run.idle()) run.executor().start(std::move(start));
+  if (auto& run = state_->current(); !run.idle()) run.executor().start(std::move(start));
 }
 void ClusterExecutor::perform(Command command) {
-  if (auto& run = impl_->current(); !run.idle()) run.executor().perform(std::move(command));
+  if (auto& run = state_->current(); !run.idle()) run.executor().perform(std::move(command));
 }
 void ClusterExecutor::wait(Seconds deadline) {
-  if (auto& run = impl_->current(); !run.idle()) run.executor().wait(deadline);
+  if (auto& run = state_->current(); !run.idle()) run.executor().wait(deadline);
 }
 void ClusterExecutor::notify() {
-  if (impl_->run && !impl_->run->idle()) impl_->run->executor().notify();
+  if (state_->run && !state_->run->idle()) state_->run->executor().notify();
 }
 void ClusterExecutor::shutdown() {
-  if (impl_->run && !impl_->run->idle()) impl_->run->executor().shutdown();
+  if (state_->run && !state_->run->idle()) state_->run->executor().shutdown();
 }
 void ClusterExecutor::trial_ended(TrialId trial) {
-  if (impl_->run && !impl_->run->idle()) impl_->run->tracker().trial_ended(trial);
+  if (state_->run && !state_->run->idle()) state_->run->tracker().trial_ended(trial);
 }
-void ClusterExecutor::teardown(bool) { impl_->run.reset(); }
-bool ClusterExecutor::interrupted_early() const { return impl_->interrupted_early; }
+void ClusterExecutor::teardown(bool) { state_->run.reset(); }
+bool ClusterExecutor::interrupted_early() const { return state_->interrupted_early; }
 
 }  // namespace hypertune::inline v0::cluster

@@ -49,7 +49,7 @@ static JobStatus parse_status(const std::string& id, std::string_view text) {
 
 }  // namespace detail
 
-std::string job_id(const JobSpec& spec) {
+std::string job_id(const JobOptions& spec) {
   hypertune::detail::ContentHash program;
   std::ifstream stream(spec.program, std::ios::binary);
   if (!stream || std::filesystem::is_directory(spec.program))
@@ -101,7 +101,7 @@ std::string detail::job_environment(const ClusterConfig& config) {
   return text;
 }
 
-JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, const JobSpec& spec) {
+JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, const JobOptions& spec) {
   const auto id = job_id(spec);
   const auto folder = detail::job_folder(config, id);
   if (auto status = job_status(head, config, id); status.state == JobState::running || status.state == JobState::ended)

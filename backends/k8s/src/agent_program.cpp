@@ -4,7 +4,7 @@
 #include "pod_manifest.hpp"
 #include "pod_shell.hpp"
 
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
 #include <hypertune/remote/agent_files.hpp>
@@ -19,9 +19,9 @@ namespace hypertune::inline v0::k8s {
 
 AgentProgram::AgentProgram(const KubernetesSetup& setup, Client client) : setup_(setup), client_(std::move(client)) {}
 
-Resources AgentProgram::resources() const { return room_of(setup_.options); }
+Resources AgentProgram::resources() const { return capacity_of(setup_.options); }
 
-remote::HostSpec AgentProgram::limits() const {
+remote::HostOptions AgentProgram::limits() const {
   const auto has = resources();
   return {.name = {}, .cpus = has.cpus, .gpus = has.gpus, .memory = has.memory};
 }

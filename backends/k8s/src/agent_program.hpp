@@ -1,7 +1,7 @@
 // AgentProgram: the program that runs in a worker's pod, and how it gets there.
 #pragma once
 
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/k8s/executor.hpp>
 #include <hypertune/trial/resources.hpp>
@@ -28,7 +28,7 @@ class AgentProgram {
                                    const std::stop_token& stop) const;
 
  private:
-  remote::HostSpec limits() const;
+  remote::HostOptions limits() const;
   std::vector<std::string> in_image_as(std::string_view role) const;
 
   KubernetesSetup setup_;

@@ -6,12 +6,12 @@
 namespace hypertune::inline v0::k8s {
 
 Client::Client(Access access, ClientOptions options)
-    : impl_(std::make_shared<Impl>(std::move(access), std::move(options))) {}
+    : state_(std::make_shared<State>(std::move(access), std::move(options))) {}
 
-const std::string& Client::name_space() const { return impl_->access().name_space; }
-const std::string& Client::server() const { return impl_->access().server; }
-const std::string& Client::origin() const { return impl_->access().origin; }
+const std::string& Client::name_space() const { return state_->access().name_space; }
+const std::string& Client::server() const { return state_->access().server; }
+const std::string& Client::origin() const { return state_->access().origin; }
 
-Answer Client::call(const Request& request, std::stop_token stop) { return impl_->wait(impl_->call(request), stop); }
+Answer Client::call(const Request& request, std::stop_token stop) { return state_->wait(state_->call(request), stop); }
 
 }  // namespace hypertune::inline v0::k8s

@@ -159,37 +159,37 @@ void DriverConnection::start_agent() {
     hypertune::detail::say(std::string("hypertune: ") + e.what());
     return channel_->close(e.what());
   }
-  talking_ = 2;
-  hypertune::detail::spawn(io_, speak(shared_from_this()), [self = shared_from_this()](const std::string& why) {
+  pumps_ = 2;
+  hypertune::detail::spawn(io_, pump_output(shared_from_this()), [self = shared_from_this()](const std::string& why) {
     self->channel_->close(why);
-    self->talked();
+    self->pumped();
   });
-  hypertune::detail::spawn(io_, tell_errors(shared_from_this()), [self = shared_from_this()](const std::string& why) {
+  hypertune::detail::spawn(io_, pump_errors(shared_from_this()), [self = shared_from_this()](const std::string& why) {
     self->channel_->close(why);
-    self->told_errors();
+    self->pumped_errors();
   });
 }
 
-void DriverConnection::talked() {
-  --talking_;
+void DriverConnection::pumped() {
+  --pumps_;
   changed_.raise();
 }
 
-void DriverConnection::told_errors() {
+void DriverConnection::pumped_errors() {
   errors_ended_ = true;
   errors_over_.raise();
-  talked();
+  pumped();
 }
 
-asio::awaitable<void> DriverConnection::speak(std::shared_ptr<DriverConnection> self) {
+asio::awaitable<void> DriverConnection::pump_output(std::shared_ptr<DriverConnection> self) {
   co_await pump(self->channel_, self->stream_, Part::output, &self->spoken_);
-  if (!self->channel_->closing()) co_await self->say_end();
+  if (!self->channel_->closing()) co_await self->send_end();
   self->channel_->close("its agent has ended");
-  self->talked();
+  self->pumped();
 }
 
 // Called when the agent has closed its stream: it has ended, or is about to.
-asio::awaitable<void> DriverConnection::say_end() {
+asio::awaitable<void> DriverConnection::send_end() {
   constexpr double patience = 1;
   if (!errors_ended_) co_await errors_over_.wait(patience);
   const auto until = std::chrono::steady_clock::now() + hypertune::detail::as_duration(patience);
@@ -205,8 +205,8 @@ asio::awaitable<void> DriverConnection::say_end() {
 }
 
 // Copies the agent's standard error to the pod's log, and to the driver until the agent has sent any output.
-asio::awaitable<void> DriverConnection::tell_errors(std::shared_ptr<DriverConnection> self) {
-  constexpr std::size_t most_told = std::size_t{64} << 10U;
+asio::awaitable<void> DriverConnection::pump_errors(std::shared_ptr<DriverConnection> self) {
+  constexpr std::size_t max_told = std::size_t{64} << 10U;
   auto& log = self->log_;
   ErrorCode error;
   log.assign(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0), error);
@@ -220,11 +220,11 @@ asio::awaitable<void> DriverConnection::tell_errors(std::shared_ptr<DriverConnec
     // everything.
     co_await log.async_wait(asio::posix::descriptor_base::wait_write, asio::redirect_error(asio::use_awaitable, error));
     static_cast<void>(!::write(STDERR_FILENO, piece.data() + 1, n));
-    if (self->spoken_ || told > most_told || self->channel_->closing()) continue;
+    if (self->spoken_ || told > max_told || self->channel_->closing()) continue;
     told += n;
     static_cast<void>(co_await self->channel_->send(Part::errors, piece.data(), n + 1));
   }
-  self->told_errors();
+  self->pumped_errors();
 }
 
 // The connection has ended. Closing the agent's stream makes it end its trials and itself.
@@ -243,9 +243,9 @@ asio::awaitable<void> DriverConnection::end_agent() {
   }
   // The agent's processes may still hold the other end for a moment, and the reader of the log may be blocked.
   err_.shutdown(LocalSocket::shutdown_receive, ignored);
-  co_await changed_.wait(talking_ > 0 ? 1 : 0);
+  co_await changed_.wait(pumps_ > 0 ? 1 : 0);
   log_.close(ignored);
-  while (talking_ > 0) co_await changed_.wait();
+  while (pumps_ > 0) co_await changed_.wait();
 }
 
 }  // namespace hypertune::inline v0::k8s

@@ -39,11 +39,11 @@ class DriverConnection : public std::enable_shared_from_this<DriverConnection> {
   asio::awaitable<void> serve();
   void start_agent();
   asio::awaitable<void> end_agent();
-  static asio::awaitable<void> speak(std::shared_ptr<DriverConnection> self);
-  static asio::awaitable<void> tell_errors(std::shared_ptr<DriverConnection> self);
-  asio::awaitable<void> say_end();
-  void talked();
-  void told_errors();
+  static asio::awaitable<void> pump_output(std::shared_ptr<DriverConnection> self);
+  static asio::awaitable<void> pump_errors(std::shared_ptr<DriverConnection> self);
+  asio::awaitable<void> send_end();
+  void pumped();
+  void pumped_errors();
 
   asio::io_context& io_;
   const KeeperOptions& options_;
@@ -56,7 +56,7 @@ class DriverConnection : public std::enable_shared_from_this<DriverConnection> {
   hypertune::detail::Wakeup changed_, errors_over_;
   std::string why_;
   bool open_ = false, begun_ = false, spoken_ = false, pinned_ = false, errors_ended_ = false;
-  int talking_ = 0;  // coroutines that use this
+  int pumps_ = 0;  // coroutines that use this
 };
 
 }  // namespace hypertune::inline v0::k8s

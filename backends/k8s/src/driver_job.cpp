@@ -1,6 +1,6 @@
 // DriverJob: submits, follows and deletes a driver in the cluster, from outside.
 #include "driver_files.hpp"
-#include "driver_job_impl.hpp"
+#include "driver_job_state.hpp"
 #include "driver_manifest.hpp"
 #include "json_at.hpp"
 #include "permissions.hpp"
@@ -33,21 +33,21 @@ using hypertune::detail::steady_seconds;
 
 DriverJob::DriverJob(DriverJobOptions options) {
   check_workers(options.workers);
-  impl_ = std::make_unique<Impl>(std::move(options));
+  state_ = std::make_unique<State>(std::move(options));
 }
 DriverJob::~DriverJob() = default;
 DriverJob::DriverJob(DriverJob&&) noexcept = default;
 DriverJob& DriverJob::operator=(DriverJob&&) noexcept = default;
 
-const std::string& DriverJob::name() const { return impl_->name; }
-const std::string& DriverJob::name_space() const { return impl_->client.name_space(); }
-DriverJobState DriverJob::state(const std::stop_token& stop) const { return impl_->state(stop); }
-DriverRecord DriverJob::record(const std::stop_token& stop) const { return impl_->record(stop); }
-bool DriverJob::made_claim() const { return impl_->made_claim; }
+const std::string& DriverJob::name() const { return state_->name; }
+const std::string& DriverJob::name_space() const { return state_->client.name_space(); }
+DriverJobState DriverJob::state(const std::stop_token& stop) const { return state_->state(stop); }
+DriverRecord DriverJob::record(const std::stop_token& stop) const { return state_->record(stop); }
+bool DriverJob::made_claim() const { return state_->made_claim; }
 
 bool DriverJob::submit(const DriverFiles& files, const std::function<void(const std::string&)>& waits,
                        const std::stop_token& stop) {
-  auto& self = *impl_;
+  auto& self = *state_;
   if (self.options.suspend) fail(Errc::usage, "a suspended job gets no files: submit it, and suspend it then");
   self.require_all(stop);
   if (const auto now = self.state(stop); !self.is_over(now.phase)) {
@@ -121,7 +121,7 @@ bool DriverJob::submit(const DriverFiles& files, const std::function<void(const 
 
 DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& print,
                                  const std::function<void(const std::string&)>& says, const std::stop_token& stop) {
-  auto& self = *impl_;
+  auto& self = *state_;
   constexpr std::chrono::seconds looks_every{10};
   constexpr Seconds shortest = 0.5, longest = 4;
   Seconds pause = shortest;  // while nothing changes
@@ -178,7 +178,7 @@ DriverJobState DriverJob::follow(const std::function<void(std::string_view)>& pr
 }
 
 bool DriverJob::remove(bool volume, const std::stop_token& stop) {
-  auto& self = *impl_;
+  auto& self = *state_;
   require_permissions(
       self.client, permissions_for(volume ? std::vector{Use::submit, Use::new_claim} : std::vector{Use::submit}), stop);
   const bool made = volume && self.record(stop).made;

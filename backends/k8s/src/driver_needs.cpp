@@ -1,5 +1,5 @@
 // Checks what a driver in the cluster needs, and finds its record.
-#include "driver_job_impl.hpp"
+#include "driver_job_state.hpp"
 #include "permissions.hpp"
 
 #include <hypertune/error.hpp>
@@ -12,7 +12,7 @@
 
 namespace hypertune::inline v0::k8s {
 
-void DriverJob::Impl::require_all(const std::stop_token& stop) {
+void DriverJob::State::require_all(const std::stop_token& stop) {
   std::vector<Use> uses{Use::submit};
   if (options.volume.empty()) uses.push_back(Use::new_claim);
   require_permissions(client, permissions_for(uses), stop);
@@ -26,7 +26,7 @@ void DriverJob::Impl::require_all(const std::stop_token& stop) {
          options.service_account, client.name_space());
 }
 
-DriverRecord DriverJob::Impl::record(const std::stop_token& stop) {
+DriverRecord DriverJob::State::record(const std::stop_token& stop) {
   DriverRecord found{.claim = options.volume};
   if (found.claim.empty())
     if (const auto job = get(job_path(), stop))
@@ -41,7 +41,7 @@ DriverRecord DriverJob::Impl::record(const std::stop_token& stop) {
   return found;
 }
 
-void DriverJob::Impl::require_same_record(const std::stop_token& stop) {
+void DriverJob::State::require_same_record(const std::stop_token& stop) {
   const auto job = get(job_path(), stop);
   if (!job || !has_begun(*job)) return;
   const auto earlier = text_at(*job, "/spec/template/spec/volumes/0/persistentVolumeClaim/claimName");
@@ -54,7 +54,7 @@ void DriverJob::Impl::require_same_record(const std::stop_token& stop) {
       earlier == name ? std::string("without --volume") : fmt::format("with --volume {}", earlier));
 }
 
-std::string DriverJob::Impl::why_no_pod(const std::string& job, const std::stop_token& stop) {
+std::string DriverJob::State::why_no_pod(const std::string& job, const std::stop_token& stop) {
   const auto events =
       get_if_allowed(place({"api", "v1"}, "events"), stop,
                      {{"fieldSelector", fmt::format("involvedObject.uid={},type=Warning", job)}, {"limit", "100"}});

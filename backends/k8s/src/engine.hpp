@@ -139,7 +139,7 @@ class Engine {
 }  // namespace hypertune::inline v0::k8s::detail
 
 namespace hypertune::inline v0::k8s {
-struct Client::Impl : detail::Engine {
+struct Client::State : detail::Engine {
   using Engine::Engine;
 };
 }  // namespace hypertune::inline v0::k8s

@@ -101,7 +101,7 @@ class ExecLoop {
 ExecResult Client::run(const PodCommand& what, const ExecOptions& options, std::stop_token stop) {
   const double until = detail::Engine::now() + options.deadline;
   const bool input = options.input || options.hold_input;
-  ExecTask task(impl_, what, {.in = input, .must_end_input = input && !options.hold_input, .explain = false});
+  ExecTask task(state_, what, {.in = input, .must_end_input = input && !options.hold_input, .explain = false});
   task.open(options.deadline, stop);
   if (!input) task.to = Descriptor();
   task.start();
@@ -135,7 +135,7 @@ ExecResult Client::run(const PodCommand& what, const ExecOptions& options, std::
 
 remote::AgentStream Client::open_stream(const PodCommand& what, std::stop_token stop, Seconds deadline) {
   auto task =
-      std::make_shared<ExecTask>(impl_, what, ExecTask::Wanted{.in = true, .must_end_input = false, .explain = true});
+      std::make_shared<ExecTask>(state_, what, ExecTask::Wanted{.in = true, .must_end_input = false, .explain = true});
   task->open(deadline, stop);
   task->start();
   remote::AgentStream stream;

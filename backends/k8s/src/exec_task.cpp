@@ -20,7 +20,7 @@ namespace {
 
 /// Seconds between pings, and how long a server may be silent, while it is listened to, before it is given up.
 constexpr double ping_interval = 10, longest_silence = 45;
-constexpr std::size_t most_status = std::size_t{64} << 10U;
+constexpr std::size_t max_status = std::size_t{64} << 10U;
 
 std::pair<Descriptor, Descriptor> socket_pair() {
   auto pair = hypertune::detail::make_socket_pair();
@@ -34,7 +34,7 @@ std::pair<Descriptor, Descriptor> socket_pair() {
 
 }  // namespace
 
-ExecTask::ExecTask(std::shared_ptr<Client::Impl> engine, PodCommand what, Wanted wanted)
+ExecTask::ExecTask(std::shared_ptr<Client::State> engine, PodCommand what, Wanted wanted)
     : engine_(std::move(engine)),
       what_(std::move(what)),
       wanted_(wanted),
@@ -171,7 +171,7 @@ asio::awaitable<void> ExecTask::receive() {
         co_return;
       }
       if (error) errors_wanted = false;
-    } else if (read.channel == channel::status && status_.size() + read.bytes.size() <= most_status) {
+    } else if (read.channel == channel::status && status_.size() + read.bytes.size() <= max_status) {
       status_ += read.bytes;
     }
   }

@@ -31,7 +31,7 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   };
 
   /// Makes the socket pairs. Error of kind `io`.
-  ExecTask(std::shared_ptr<Client::Impl> engine, PodCommand what, Wanted wanted);
+  ExecTask(std::shared_ptr<Client::State> engine, PodCommand what, Wanted wanted);
   /// Ends it.
   ~ExecTask();
   ExecTask(const ExecTask&) = delete;
@@ -70,7 +70,7 @@ class ExecTask : public std::enable_shared_from_this<ExecTask> {
   std::string target() const;
   std::string doing() const;
 
-  std::shared_ptr<Client::Impl> engine_;
+  std::shared_ptr<Client::State> engine_;
   PodCommand what_;
   Wanted wanted_;
   bool half_close_ = false;  // v5

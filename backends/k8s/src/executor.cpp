@@ -80,11 +80,11 @@ class PodManager {
       auto token = pod_token(client_, plan.secret, label, own_->owner, stop_.get_token());
       listener_.emplace(ListenerOptions{.token = std::move(token),
                                         .experiment = label,
-                                        .silence = setup.options.silence,
+                                        .silence = setup.options.heartbeat_timeout,
                                         .say = [notices = notices_](const std::string& line) { notices->say(line); }});
       plan.driver = listener_->address(own_->ip).to_string();
     }
-    most_ = workload.useful_workers(setup_.options.workers.max);
+    most_ = workload.useful_workers(setup_.options.pool.max);
     plan.gang = gang_of(workload);
     fleet_ = std::make_shared<PodFleet>(client_, setup_.options, std::move(plan), notices_);
   }
@@ -94,9 +94,9 @@ class PodManager {
   remote::ElasticPlan plan() const {
     const auto& options = setup_.options;
     remote::ElasticPlan plan{
-        .min = options.workers.min,
-        .idle = options.idle,
-        .group_patience = options.group_patience,
+        .min = options.pool.min,
+        .idle_timeout = options.idle_timeout,
+        .group_timeout = options.group_timeout,
         .remote = remote_options(),
         .options = {{"cpus", "executor.cpus"}, {"gpus", "executor.gpus"}, {"memory", "executor.memory"}}};
     for (int i = 1; i <= most_; ++i) {
@@ -106,7 +106,7 @@ class PodManager {
     return plan;
   }
 
-  Seconds look(remote::ElasticWorkers& workers) {
+  Seconds poll(remote::ElasticWorkers& workers) {
     for (const auto& pod : fleet_->reconcile(stop_.get_token())) {
       const auto accounts = workers.accounts();
       const bool serves = std::any_of(accounts.begin(), accounts.end(), [&](const auto& account) {
@@ -154,7 +154,7 @@ class PodManager {
     std::vector<Use> all{Use::workers, direct ? Use::direct : Use::exec};
     if (!setup_.options.file_mounts.empty()) all.push_back(Use::files);
     if (!setup_.options.gpu_class.empty()) all.push_back(Use::claims);
-    if (setup_.options.most_memory > 0) all.push_back(Use::resize);
+    if (setup_.options.max_memory > 0) all.push_back(Use::resize);
     if (!own_) all.push_back(Use::owner_job);
     if (own_ && own_->owner.kind == "Job") all.push_back(Use::job);
     if (variable_of_process(job_variable)) all.push_back(Use::submitted_job);
@@ -164,8 +164,8 @@ class PodManager {
   // The scheduler may place a trial's pods all or none, if each trial has pods of its own.
   Gang gang_of(const Workload& workload) {
     const int slots = setup_.options.reuse ? remote::slots_of(program_.resources(), workload.each) : 1;
-    const Gang gang{.pods = workload.most_workers / slots, .least = workload.workers / slots, .workers = most_};
-    if (gang.least <= 1 || workload.workers % slots != 0 || workload.most_workers % slots != 0) return {};
+    const Gang gang{.pods = workload.max_workers / slots, .least = workload.workers / slots, .workers = most_};
+    if (gang.least <= 1 || workload.workers % slots != 0 || workload.max_workers % slots != 0) return {};
     if (!knows_pod_groups(client_, stop_.get_token())) return {};
     const auto missing = missing_permissions(client_, permissions_for({Use::groups}), stop_.get_token());
     if (missing.empty()) return gang;
@@ -218,11 +218,11 @@ class PodManager {
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
     options.reuse = setup_.options.reuse;
-    if (setup_.options.most_memory > 0) {
+    if (setup_.options.max_memory > 0) {
       options.memory_used_up = [fleet = fleet_](const std::string& worker) { return fleet->give_more_memory(worker); };
       options.gets_memory = [fleet = fleet_](const std::string& worker) { return fleet->gets_memory(worker); };
     }
-    options.timeouts.liveness = setup_.options.silence;
+    options.timeouts.heartbeat = setup_.options.heartbeat_timeout;
     options.transfer = transfer_;
     options.timeouts.hello = options.timeouts.connect;
     options.timeouts.connect = 9e8;      // a pod may wait for a node for any length of time
@@ -230,7 +230,7 @@ class PodManager {
     options.timeouts.stable = std::min(options.timeouts.stable, 10.0);  // independent of earlier pods
     options.dials = std::clamp(most_, 1, 4096);                         // no dial waits for the pod of another one
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
-    options.notice_grace = std::max(options.notice_grace, setup_.options.notice - 5);
+    options.notice_grace = std::max(options.notice_grace, setup_.options.save_grace - 5);
     return options;
   }
 
@@ -245,7 +245,7 @@ class PodManager {
   std::optional<AgentListener> listener_ = {};                 // where workers connect to this driver
   std::shared_ptr<PodFleet> fleet_;
   int most_ = 1;
-  // Used only by the thread that calls look().
+  // Used only by the thread that calls poll().
   remote::WaitingLines lines_;
   std::optional<Seconds> trouble_since_ = {};
   bool told_trouble_ = false;
@@ -254,11 +254,11 @@ class PodManager {
 }  // namespace detail
 
 KubernetesExecutor::KubernetesExecutor(KubernetesSetup setup)
-    : ElasticExecutor("kubernetes", [setup](const Workload& workload) {
+    : ElasticExecutor("kubernetes", [setup = (setup.options.take_old_names(), setup)](const Workload& workload) {
         const auto pods = std::make_shared<detail::PodManager>(setup, workload);
         return remote::ElasticExperiment{
             .plan = pods->plan(),
-            .hooks = {.look = [pods](remote::ElasticWorkers& workers) { return pods->look(workers); },
+            .hooks = {.poll = [pods](remote::ElasticWorkers& workers) { return pods->poll(workers); },
                       .stop = [pods] { pods->stop(); },
                       .ended = [pods](const std::string& worker) { pods->ended(worker); },
                       .finish = [pods](bool unfinished) { pods->finish(unfinished); }},

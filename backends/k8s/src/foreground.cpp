@@ -136,7 +136,7 @@ void pump(ExecTask& task, const Foreground& streams, const sigset_t* signals) {
 
 int Client::run_foreground(const PodCommand& what, const Foreground& streams, std::stop_token stop) {
   const auto task = std::make_shared<ExecTask>(
-      impl_, what,
+      state_, what,
       ExecTask::Wanted{
           .in = true, .must_end_input = !streams.terminal, .explain = false, .terminal = streams.terminal});
   task->open(streams.deadline, stop);

@@ -21,9 +21,9 @@ namespace detail {
 
 namespace {
 using asio::ip::tcp;
-constexpr std::size_t most_forwarded = 256;  // most connections at a time
-constexpr double ping_forwarded = 10;        // seconds between pings
-constexpr double left_after_input = 30;      // seconds for remaining output after the client has sent everything
+constexpr std::size_t max_forwarded = 256;  // most connections at a time
+constexpr double ping_forwarded = 10;       // seconds between pings
+constexpr double left_after_input = 30;     // seconds for remaining output after the client has sent everything
 constexpr std::size_t forwarded_piece = 64 << 10U;
 
 /// "/api/v1/…/portforward" uses two channels for each port; the first two bytes on each are the port number.
@@ -38,7 +38,7 @@ struct PortChannel {
 }  // namespace
 
 struct ForwardTask {
-  ForwardTask(std::shared_ptr<Client::Impl> e, PodPort w)
+  ForwardTask(std::shared_ptr<Client::State> e, PodPort w)
       : engine(std::move(e)), where(std::move(w)), acceptor(engine->io()), connections(engine->io()) {
     if (where.name_space.empty()) where.name_space = engine->access().name_space;
   }
@@ -55,7 +55,7 @@ struct ForwardTask {
     trouble = std::move(text);
   }
 
-  std::shared_ptr<Client::Impl> engine;
+  std::shared_ptr<Client::State> engine;
   PodPort where;
   tcp::acceptor acceptor;
   std::uint16_t port = 0;
@@ -94,9 +94,9 @@ asio::awaitable<void> ForwardTask::accept_all() {
     error_code error;
     tcp::socket local = co_await acceptor.async_accept(asio::redirect_error(asio::use_awaitable, error));
     if (error == asio::error::operation_aborted) throw_cancelled();
-    if (error || connections.count() >= most_forwarded) {
+    if (error || connections.count() >= max_forwarded) {
       tell(error ? "cannot accept a connection: " + error.message()
-                 : fmt::format("more than {} connections at once", most_forwarded));
+                 : fmt::format("more than {} connections at once", max_forwarded));
       local = tcp::socket(engine->io());
       co_await sleep_for(engine->io(), 0.1);  // too few descriptors, perhaps
       continue;
@@ -189,9 +189,9 @@ asio::awaitable<void> ForwardTask::ping(ChannelSocket& socket) const {
 }  // namespace detail
 
 PortForward Client::forward(const PodPort& where, std::uint16_t port) {
-  auto task = std::make_shared<detail::ForwardTask>(impl_, where);
+  auto task = std::make_shared<detail::ForwardTask>(state_, where);
   task->listen(port);
-  task->task = impl_->spawn(task->run());
+  task->task = state_->spawn(task->run());
   return PortForward(std::move(task));
 }
 

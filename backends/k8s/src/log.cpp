@@ -12,9 +12,9 @@ namespace hypertune::inline v0::k8s {
 namespace detail {
 
 struct LogTask {
-  LogTask(std::shared_ptr<Client::Impl> e, PodLog what, LogHandler handler)
+  LogTask(std::shared_ptr<Client::State> e, PodLog what, LogHandler handler)
       : engine(std::move(e)), machine(named(std::move(what), *engine), std::move(handler)) {}
-  static PodLog named(PodLog what, const Client::Impl& engine) {
+  static PodLog named(PodLog what, const Client::State& engine) {
     if (what.name_space.empty()) what.name_space = engine.access().name_space;
     return what;
   }
@@ -28,7 +28,7 @@ struct LogTask {
     return api_path({"api", "v1", "namespaces", machine.what().name_space, "pods", machine.what().pod});
   }
 
-  std::shared_ptr<Client::Impl> engine;
+  std::shared_ptr<Client::State> engine;
   LogMachine machine;
   State state = State::unknown;
   std::string trouble;
@@ -117,8 +117,8 @@ asio::awaitable<void> LogTask::run() {
 }  // namespace detail
 
 LogFollower Client::follow_log(PodLog what, LogHandler handler) {
-  auto task = std::make_shared<detail::LogTask>(impl_, std::move(what), std::move(handler));
-  task->task = impl_->spawn(task->run());
+  auto task = std::make_shared<detail::LogTask>(state_, std::move(what), std::move(handler));
+  task->task = state_->spawn(task->run());
   return LogFollower(std::move(task));
 }
 

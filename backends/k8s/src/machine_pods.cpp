@@ -161,7 +161,7 @@ struct MachinePods::State {
                      fmt::format("the pod '{}' {}", name, state.sentence));
     return own;
   }
-  std::string manifest(const MachinePodSpec& pod_spec, const std::string& name) const {
+  std::string manifest(const MachinePodRequest& pod_spec, const std::string& name) const {
     const auto& has = pod_spec.resources;
     KubernetesOptions pod{.cpus = has.cpus,
                           .memory = has.memory,
@@ -215,7 +215,7 @@ std::vector<MachinePod> MachinePods::list(const std::stop_token& stop) const {
   return machines;
 }
 
-MachinePod MachinePods::create(const MachinePodSpec& pod_spec, const std::stop_token& stop) const {
+MachinePod MachinePods::create(const MachinePodRequest& pod_spec, const std::stop_token& stop) const {
   auto& self = *state_;
   {
     const std::lock_guard lock(self.mutex);
@@ -294,7 +294,7 @@ struct MachineDialer {
   std::function<std::string(const std::stop_token&)> container;
   std::string pod;
   remote::AgentFiles files;
-  HostSpec limits;
+  HostOptions limits;
 
   remote::AgentStream dial(const std::stop_token& stop) {
     try {
@@ -324,7 +324,7 @@ struct MachineDialer {
 
 }  // namespace
 
-remote::AnyDialer MachinePods::dialer(const std::string& name, remote::AgentFiles files, HostSpec limits) const {
+remote::AnyDialer MachinePods::dialer(const std::string& name, remote::AgentFiles files, HostOptions limits) const {
   return MachineDialer{
       .client = state_->client,
       .container = [state = state_, name](const std::stop_token& stop) { return state->container(name, stop); },

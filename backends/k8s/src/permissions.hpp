@@ -22,7 +22,7 @@ enum class Use : std::uint16_t {
   read_record = 1U << 9U,    ///< looks into the record of such a Job
   machines = 1U << 10U,      ///< pods as machines of a cluster
   claims = 1U << 12U,        ///< GPUs of a DeviceClass (`gpu_class`)
-  resize = 1U << 14U,        ///< workers that run out of memory get more (`most_memory`)
+  resize = 1U << 14U,        ///< workers that run out of memory get more (`max_memory`)
   groups = 1U << 13U,        ///< pods of a trial that are placed all or none
   forward = 1U << 11U,       ///< ports of those
 };

@@ -338,7 +338,7 @@ std::vector<PodState> PodFleet::reconcile(const std::stop_token& stop) {
     if (synced_) extra = suspended_.empty() ? pods_.superfluous() : pods_.remaining();
     if (!plan_.driver.empty()) misdirected = pods_.with_other_driver(plan_.driver);
     leaving = pods_.newly_leaving();
-    if (options_.most_memory > 0) small = pods_.with_less_memory(memory_);
+    if (options_.max_memory > 0) small = pods_.with_less_memory(memory_);
     std::copy_if(extra.begin(), extra.end(), std::back_inserter(ended),
                  [&](const auto& pod) { return pods_.find_ended_by_itself(pod) != nullptr; });
   }

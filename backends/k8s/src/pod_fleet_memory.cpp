@@ -15,8 +15,8 @@ std::string mebibytes(std::uint64_t bytes) { return fmt::format("{} MiB", bytes 
 
 // A worker that had `above` ran out of it. False: it is the most, or others have more already. Call with mutex_ held.
 bool PodFleet::raise_memory(std::uint64_t above) {
-  if (above < memory_ || memory_ >= options_.most_memory) return false;
-  memory_ = std::min(options_.most_memory, memory_ > options_.most_memory / 2 ? options_.most_memory : memory_ * 2);
+  if (above < memory_ || memory_ >= options_.max_memory) return false;
+  memory_ = std::min(options_.max_memory, memory_ > options_.max_memory / 2 ? options_.max_memory : memory_ * 2);
   ++changes_;
   return true;
 }

@@ -21,7 +21,7 @@ void check(const KeeperOptions& options) {
   if (!(options.orphan_timeout > 0)) fail(Errc::usage, "a pod's keeper needs a positive orphan_timeout");
   if (options.token.empty()) return;
   if (!is_worker_name(options.worker))
-    fail(Errc::usage, "{} is '{}', which is no name of a worker", name_variable, options.worker);
+    fail(Errc::usage, "{} is '{}', which is not a valid name of a worker", name_variable, options.worker);
   if (options.agent.empty()) fail(Errc::usage, "a pod's keeper that calls home needs the command of an agent");
 }
 

@@ -5,8 +5,8 @@
 #include "json_at.hpp"
 #include "yaml_json.hpp"
 
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/config/pod_check.hpp>
-#include <hypertune/config/pod_room.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
@@ -285,7 +285,7 @@ void fill_pod(json::object& pod, const KubernetesOptions& options, const PodPlan
   if (!plan.group.empty())
     set_default(spec, "schedulingGroup", json::object{{"podGroupName", json::string(plan.group)}});
   spec["restartPolicy"] = "Never";  // a new pod replaces it, so that a trial is lost only once
-  set_default(spec, "terminationGracePeriodSeconds", static_cast<std::int64_t>(std::ceil(options.notice)));
+  set_default(spec, "terminationGracePeriodSeconds", static_cast<std::int64_t>(std::ceil(options.save_grace)));
   set_default(spec, "automountServiceAccountToken", false);  // a trial needs no access to the cluster
   set_default(spec, "enableServiceLinks", false);            // nor variables about its services
   if (!options.priority_class.empty()) set_default(spec, "priorityClassName", json::string(options.priority_class));

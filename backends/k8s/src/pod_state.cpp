@@ -4,7 +4,7 @@
 #include "pod_manifest.hpp"
 #include "status.hpp"
 
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/detail/utf8.hpp>
 
 #include <fmt/format.h>

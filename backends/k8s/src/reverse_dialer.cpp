@@ -40,7 +40,7 @@ ReverseDialer::Place::~Place() { listener->drop(*this); }
 ReverseDialer::ReverseDialer(AgentListener listener, std::string worker, double patience,
                              std::function<void()> connected) {
   if (!is_worker_name(worker))
-    fail(Errc::usage, "'{}' is no name of a worker: letters, digits, '.', '_' and '-' make one", worker);
+    fail(Errc::usage, "'{}' is not a valid name of a worker: write letters, digits, '.', '_' and '-'", worker);
   place_ = std::make_shared<Place>(std::move(listener.state_), std::move(worker), patience, std::move(connected));
 }
 

@@ -1,5 +1,5 @@
 // Runs commands where a driver in the cluster keeps its record.
-#include "driver_job_impl.hpp"
+#include "driver_job_state.hpp"
 #include "permissions.hpp"
 
 #include <hypertune/detail/run_clock.hpp>
@@ -19,7 +19,7 @@ using hypertune::detail::steady_seconds;
 int DriverJob::run_with_record(const std::vector<std::string>& arguments,
                                const std::function<bool(std::string_view)>& out,
                                const std::function<bool(std::string_view)>& err, const std::stop_token& stop) {
-  auto& self = *impl_;
+  auto& self = *state_;
   const auto require_all = [&] { require_permissions(self.client, permissions_for({Use::read_record}), stop); };
   DriverJobState state;
   try {
@@ -30,7 +30,7 @@ int DriverJob::run_with_record(const std::vector<std::string>& arguments,
   }
   std::string pod = state.phase == DriverJobState::Phase::running ? state.pod : "";
   struct Reader {  // deletes the reader pod at the end of this call
-    Impl* self;
+    State* self;
     std::string pod = {};
     ~Reader() {
       try {

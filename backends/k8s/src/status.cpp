@@ -58,7 +58,7 @@ std::string reason_of(std::string_view body) {
 }
 
 ApiError api_error(int status, std::string_view body, std::string_view doing, std::string_view origin) {
-  constexpr std::size_t most_details = std::size_t{64} << 10U;
+  constexpr std::size_t max_details = std::size_t{64} << 10U;
   const auto value = parse_json(body);
   const auto* object = value ? value->if_object() : nullptr;
   std::string reason, message;
@@ -72,7 +72,7 @@ ApiError api_error(int status, std::string_view body, std::string_view doing, st
   if (status == 401)
     message += fmt::format("; the credentials {}{}are not valid (any more)", origin.empty() ? "" : "of ",
                            origin.empty() ? "" : std::string(origin) + " ");
-  return {status, std::move(reason), fmt::format("{} ({})", message, doing), std::string(body.substr(0, most_details))};
+  return {status, std::move(reason), fmt::format("{} ({})", message, doing), std::string(body.substr(0, max_details))};
 }
 
 }  // namespace detail

@@ -15,7 +15,7 @@ namespace hypertune::inline v0::k8s {
 namespace detail {
 
 struct WatchTask {
-  WatchTask(std::shared_ptr<Client::Impl> e, WatchOptions options, WatchHandler handler)
+  WatchTask(std::shared_ptr<Client::State> e, WatchOptions options, WatchHandler handler)
       : engine(std::move(e)), machine(std::move(options), std::move(handler)) {}
 
   asio::awaitable<void> run();
@@ -23,7 +23,7 @@ struct WatchTask {
   asio::awaitable<void> stream(Query query, double seconds);
   std::string doing(const char* verb) const { return fmt::format("{} {}", verb, machine.options().path); }
 
-  std::shared_ptr<Client::Impl> engine;
+  std::shared_ptr<Client::State> engine;
   WatchMachine machine;
   Task task;
   std::uint64_t refused = 0;  // generation of the credentials that the server rejected
@@ -93,8 +93,8 @@ asio::awaitable<void> WatchTask::stream(Query query, double seconds) {
 }  // namespace detail
 
 Watch Client::watch(WatchOptions options, WatchHandler handler) {
-  auto task = std::make_shared<detail::WatchTask>(impl_, std::move(options), std::move(handler));
-  task->task = impl_->spawn(task->run());
+  auto task = std::make_shared<detail::WatchTask>(state_, std::move(options), std::move(handler));
+  task->task = state_->spawn(task->run());
   return Watch(std::move(task));
 }
 

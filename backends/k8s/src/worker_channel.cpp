@@ -176,8 +176,8 @@ asio::awaitable<void> pump(std::shared_ptr<WorkerChannel> channel, LocalSocket& 
     *moved = true;
     const bool sent = co_await channel->send(part, piece.get(), static_cast<std::size_t>(n) + 1);
     if (!sent) break;
-    constexpr std::size_t most_kept = 16384;
-    if (room > most_kept && static_cast<std::size_t>(n) + 1 < room / 2) {
+    constexpr std::size_t max_kept = 16384;
+    if (room > max_kept && static_cast<std::size_t>(n) + 1 < room / 2) {
       piece.reset();
       room = 0;
     }

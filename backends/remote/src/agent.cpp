@@ -108,7 +108,7 @@ void Agent::on(const wire::Shutdown& m) {
 void Agent::on(const wire::Welcome& m) {
   wire::require_version(m.version, "driver");
   host_name_ = m.host_name;
-  liveness_ = HostTimeouts::agent_liveness(m.liveness);
+  liveness_ = HostTimeouts::agent_liveness(m.heartbeat_timeout);
   liveness_check_.raise();  // end the wait with the old interval
   channel_->beat(m.heartbeat);
 }
@@ -172,7 +172,7 @@ void Agent::begin_locally() {
     ExecutorStart start;
     start.program = make_program_(begin_->program);
     start.directory = folder_->path();
-    start.hang_limit = begin_->hang_limit;
+    start.hang_timeout = begin_->hang_timeout;
     start.log_limit = begin_->log_limit;
     if (share_) {
       start.checkpoints = share_->area;

@@ -50,7 +50,7 @@ done
 
 }  // namespace
 
-std::vector<std::string> prepare_agent(const HostShell& shell, const AgentFiles& files, const HostSpec& limits) {
+std::vector<std::string> prepare_agent(const HostShell& shell, const AgentFiles& files, const HostOptions& limits) {
   const auto shipped =
       files.program.empty() ? ship_self(shell, files.ship) : ship_program(shell, files.program, files.ship);
   const auto folder = shell.absolute(files.directory);

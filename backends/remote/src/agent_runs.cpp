@@ -65,17 +65,17 @@ void Agent::on(GroupMessage& m) {
 
 void Agent::tell(Event event) {
   if (left_) return;
-  std::visit([this](auto& e) { heard(e); }, event);
+  std::visit([this](auto& e) { on_event(e); }, event);
 }
 
-void Agent::heard(Started& e) {
+void Agent::on_event(Started& e) {
   if (const auto run = find(e)) {
     run->damaged.clear();
     if (!std::exchange(run->started, true)) channel_->send(e);  // only once, even if repair() has restarted it
   }
 }
 
-void Agent::heard(Reported& e) {
+void Agent::on_event(Reported& e) {
   const auto run = find(e);
   if (!run) return;
   unpin(run);
@@ -84,18 +84,18 @@ void Agent::heard(Reported& e) {
   if (made) offer(run, *made);
 }
 
-void Agent::heard(Checkpointed& e) {
+void Agent::on_event(Checkpointed& e) {
   if (const auto run = find(e)) offer(run, e.checkpoint);
 }
 
-void Agent::heard(CheckpointLost& e) {
+void Agent::on_event(CheckpointLost& e) {
   for (auto run = runs_.lower_bound(RunKey(e.trial, 0)); run != runs_.end() && run->first.first == e.trial; ++run)
     if (!run->second->launch.seat || !run->second->started) run->second->damaged = e.why;
   channel_->send(Notice{hypertune::detail::format("trial {}: its copy of checkpoint {} on host '{}' is damaged: {}",
                                                   e.trial, e.checkpoint.name, host_name_, e.why)});
 }
 
-void Agent::heard(Failed& e) {
+void Agent::on_event(Failed& e) {
   if (const auto kills = count_memory_kills(); kills > std::exchange(memory_kills_, kills))
     e.cause.text.insert(0, memory_was_used_up);
   const auto run = find(e);

@@ -148,21 +148,21 @@ class Agent {
   // ---- Events ----
 
   void tell(Event event);
-  void heard(Started& e);
-  void heard(Reported& e);
-  void heard(Checkpointed& e);
-  void heard(CheckpointLost& e);
-  void heard(Paused& e) { last(e); }
-  void heard(Finished& e) { last(e); }
-  void heard(Stopped& e) { last(e); }
-  void heard(Failed& e);
-  void heard(SaveFailed& e) { channel_->send(e); }
-  void heard(Notice& e) { channel_->send(e); }
-  void heard(HostGained&) {}
-  void heard(HostLost&) {}
-  void heard(MemberLost&) {}  // groups are formed by the driver
-  void heard(Resized&) {}
-  void heard(GroupMessage& m) { channel_->send(std::move(m)); }
+  void on_event(Started& e);
+  void on_event(Reported& e);
+  void on_event(Checkpointed& e);
+  void on_event(CheckpointLost& e);
+  void on_event(Paused& e) { last(e); }
+  void on_event(Finished& e) { last(e); }
+  void on_event(Stopped& e) { last(e); }
+  void on_event(Failed& e);
+  void on_event(SaveFailed& e) { channel_->send(e); }
+  void on_event(Notice& e) { channel_->send(e); }
+  void on_event(HostGained&) {}
+  void on_event(HostLost&) {}
+  void on_event(MemberLost&) {}  // groups are formed by the driver
+  void on_event(Resized&) {}
+  void on_event(GroupMessage& m) { channel_->send(std::move(m)); }
 
   template <class E>
   void last(E& event) {

@@ -261,7 +261,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     if (closed_) return false;
     sent_ = 0;
     sending_.clear();
-    if (sending_.capacity() > most_kept) std::string().swap(sending_);
+    if (sending_.capacity() > max_kept) std::string().swap(sending_);
     return true;
   }
   void writable() {
@@ -299,7 +299,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
     }
   }
 
-  static constexpr std::size_t most_kept = 16384;  // maximum bytes of unused memory that are kept
+  static constexpr std::size_t max_kept = 16384;  // maximum bytes of unused memory that are kept
 
   asio::io_context& io_;
   DescriptorWatch& watch_;

@@ -45,7 +45,7 @@ void require_room(const ElasticPlan& plan, const Resources& each) {
   require("bytes of memory", "memory", static_cast<double>(each.memory), [](const Resources& r) { return r.memory; });
 }
 
-/// One experiment. One of its threads decides which workers are requested or ended, and calls the backend's look().
+/// One experiment. One of its threads decides which workers are requested or ended, and calls the backend's poll().
 class ElasticRun final : public ElasticWorkers {
  public:
   ElasticRun(ElasticExperiment experiment, const Workload& workload)
@@ -58,17 +58,17 @@ class ElasticRun final : public ElasticWorkers {
     require_room(plan_, workload.each);
     // Workers are requested for the maximum size of a trial, although it can start with its minimum.
     Workload asked = workload;
-    asked.workers = workload.most_workers;
+    asked.workers = workload.max_workers;
     tracker_ = std::make_shared<DemandTracker>(asked);
     const int count = static_cast<int>(plan_.workers.size());
     // If trials are decided in order, the number of workers is constant from the start.
     ordered_ = workload.ordered;
     all_ = plan_.keep_all || ordered_;
     const int slots = plan_.remote.reuse ? slots_of(plan_.workers.front().total, workload.each) : 1;
-    scaler_.emplace(WorkerCount{std::min(plan_.min, count), count}, slots, plan_.idle, all_);
+    scaler_.emplace(PoolSize{std::min(plan_.min, count), count}, slots, plan_.idle_timeout, all_);
     group_ = workload.workers;
     std::random_device device;
-    group_release_.emplace(group_, slots, plan_.group_patience, (std::uint64_t{device()} << 32U) + device());
+    group_release_.emplace(group_, slots, plan_.group_timeout, (std::uint64_t{device()} << 32U) + device());
     launch(scaler_->step(steady_seconds(), worker_states()).launch);
     plan_.remote.interchangeable = true;
     executor_.emplace(RemoteExecutor(pool_, plan_.remote), tracker_, notices_);
@@ -216,7 +216,7 @@ class ElasticRun final : public ElasticWorkers {
 
   void follow() {
     constexpr double tick = 0.25;
-    double next_look = steady_seconds() + 1;
+    double next_poll = steady_seconds() + 1;
     std::string failed;
     std::unique_lock hold(mutex_);
     for (;;) {
@@ -227,20 +227,20 @@ class ElasticRun final : public ElasticWorkers {
       // The run does not depend on this step: workers that are there go on while the backend cannot be asked, for
       // example because the process has no descriptors left.
       try {
-        scale(next_look);
+        scale(next_poll);
         failed.clear();
       } catch (const std::exception& error) {
         if (std::exchange(failed, error.what()) != error.what())
           notices_->say(fmt::format("workers cannot be looked after, tries again: {}", error.what()));
-        next_look = steady_seconds() + 5;
+        next_poll = steady_seconds() + 5;
       }
       hold.lock();
     }
   }
 
-  void scale(double& next_look) {
+  void scale(double& next_poll) {
     const double now = steady_seconds();
-    if (release_retired()) next_look = now;  // the backend should look at once: others need the room
+    if (release_retired()) next_poll = now;  // the backend should look at once: others need the room
     const auto seen = worker_states();
     give_back(now, seen);
     if (ordered_) report_ordered_wait(now, seen);
@@ -250,7 +250,7 @@ class ElasticRun final : public ElasticWorkers {
       launch(orders.launch);
       end_workers(orders.end_workers, "no trial needs it now");
     }
-    if (hooks_.look && steady_seconds() >= next_look) next_look = steady_seconds() + hooks_.look(*this);
+    if (hooks_.poll && steady_seconds() >= next_poll) next_poll = steady_seconds() + hooks_.poll(*this);
   }
 
   void stop_following() {

@@ -160,7 +160,7 @@ void RemoteExecutor::State::arm(const LinkPointer& link) {
     link->timer.cancel();
     return;
   }
-  const double grid = std::min(0.05, options_.timeouts.liveness / 50);
+  const double grid = std::min(0.05, options_.timeouts.heartbeat / 50);
   const Seconds now = detail::steady_now();
   link->timer.expires_after(hypertune::detail::as_duration(
       detail::on_grid(now + std::clamp(at - now, 0.0, 3600.0) + grid, grid) - now + 0.001));
@@ -341,7 +341,7 @@ void RemoteExecutor::State::send_begin(const LinkPointer& link) {
   wire::Begin begin;
   begin.experiment = experiment_;
   begin.incarnation = (epoch_ << 32U) + ++serial_;
-  begin.hang_limit = start_.hang_limit;
+  begin.hang_timeout = start_.hang_timeout;
   begin.log_limit = start_.log_limit;
   begin.program = options_.program;
   begin.notice_command = options_.notice_command;
@@ -410,7 +410,7 @@ void RemoteExecutor::State::fail_all(const LinkPointer& link, bool preempted) {
     else
       emit(Failed{run.first, route.attempt, cause});
   }
-  for (auto& [attempt, members] : of_groups) groups_.lose(attempt.first, attempt.second, std::move(members), cause);
+  for (auto& [attempt, members] : of_groups) groups_.on_loss(attempt.first, attempt.second, std::move(members), cause);
   groups_.work();
   link->save_by = std::numeric_limits<double>::infinity();
 }

@@ -10,7 +10,7 @@ void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& wh
   if (!link->machine.draining()) return;
   // A trial that can stop at any time (a command) is asked to leave at once. The others save only between steps, so
   // they get time to finish the current one, as far as there is some.
-  const bool at_once = started_ && start_.program->grace() > 0;
+  const bool at_once = started_ && start_.program->stop_grace() > 0;
   const double grace = seconds > 0 ? std::min(options_.notice_grace, seconds / 2) : options_.notice_grace;
   link->save_by = detail::steady_now() + (at_once ? 0 : grace);
   std::map<std::pair<TrialId, Attempt>, std::vector<int>> of_groups;
@@ -24,7 +24,7 @@ void RemoteExecutor::State::drain(const LinkPointer& link, const std::string& wh
       .source = FailureSource::preemption,
       .text = hypertune::detail::format("{} goes away: {}", hypertune::detail::host_text(link->spec.name), why)};
   for (auto& [attempt, members] : of_groups)
-    groups_.lose(attempt.first, attempt.second, std::move(members), cause, true);
+    groups_.on_loss(attempt.first, attempt.second, std::move(members), cause, true);
   groups_.work();
   leave_if_empty(link);
   arm(link);

@@ -79,9 +79,9 @@ void RemoteExecutor::State::wait(Seconds deadline) {
 }
 
 void RemoteExecutor::State::drain_queue() {
-  constexpr std::size_t most_kept = 256;  // commands; bounds the memory kept for reuse
+  constexpr std::size_t max_kept = 256;  // commands; bounds the memory kept for reuse
   carrying_.clear();
-  if (carrying_.capacity() > most_kept) std::vector<Command>().swap(carrying_);
+  if (carrying_.capacity() > max_kept) std::vector<Command>().swap(carrying_);
   {
     const std::lock_guard guard(mutex_);
     carrying_.swap(queue_);
@@ -101,7 +101,7 @@ void RemoteExecutor::State::drain_queue() {
 }
 
 void RemoteExecutor::State::emit(Event event) {
-  if (groups_.hear(event))
+  if (groups_.on_event(event))
     groups_.work();
   else
     tell(std::move(event));
@@ -210,8 +210,8 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
   link->host.addresses = std::move(m.host.addresses);
   wire::Welcome welcome;
   welcome.host_name = link->spec.name;
-  welcome.heartbeat = options_.timeouts.heartbeat();
-  welcome.liveness = options_.timeouts.liveness;
+  welcome.heartbeat = options_.timeouts.heartbeat_interval();
+  welcome.heartbeat_timeout = options_.timeouts.heartbeat;
   connection->channel->send(welcome);
   connection->channel->beat(welcome.heartbeat);
   send_begin(link);
@@ -269,7 +269,7 @@ void RemoteExecutor::State::on(const LinkPointer& link, const ConnectionPointer&
     if (const auto more = options_.memory_used_up(link->spec.name); !more.empty()) {
       m.cause.source = FailureSource::preemption;
       m.cause.text = hypertune::detail::format("{} ({})", more, m.cause.text);
-      return end_with_more_memory(link, m, detail::steady_now() + most_for_memory);
+      return end_with_more_memory(link, m, detail::steady_now() + max_for_memory);
     }
   end(link, m);
 }

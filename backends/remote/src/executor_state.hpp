@@ -107,7 +107,7 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   void on(const LinkPointer& link, const ConnectionPointer& connection, Finished& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, Stopped& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, Failed& m);
-  static constexpr Seconds most_for_memory = 60;
+  static constexpr Seconds max_for_memory = 60;
   void end_with_more_memory(const LinkPointer& link, const Failed& failed, Seconds until);
   void on(const LinkPointer& link, const ConnectionPointer& connection, SaveFailed& m);
   void on(const LinkPointer& link, const ConnectionPointer& connection, GroupMessage& m);

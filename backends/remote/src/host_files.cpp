@@ -60,7 +60,7 @@ arrived=$({ tar -C "$1" -xovf - && echo; } | wc -l)
 [ "$arrived" -eq "$2" ] || { echo "not all of it arrived"; exit 1; }
 )sh";
 
-constexpr int most_attempts = 5;  // to send an input that may be cut
+constexpr int max_attempts = 5;  // to send an input that may be cut
 
 // Throws if the script fails. `begin` returns a reader of all bytes from the start; called for each attempt.
 static void send(const HostShell& shell, const std::string& path, std::uint64_t size, unsigned mode,
@@ -70,7 +70,7 @@ static void send(const HostShell& shell, const std::string& path, std::uint64_t 
                                   {.input = begin(), .deadline = options.deadline, .stall = options.stall});
     if (result.ok()) return;
     const bool cut = shell.input_may_be_cut && result.err.find(" bytes arrived") != std::string::npos;
-    if (!cut || attempt == most_attempts) throw host_error(shell.title, fmt::format("write '{}'", path), result);
+    if (!cut || attempt == max_attempts) throw host_error(shell.title, fmt::format("write '{}'", path), result);
   }
 }
 
@@ -130,7 +130,7 @@ void upload_folder(const HostShell& shell, const std::filesystem::path& local, c
     const auto result = shell.run(detail::unpack_script, {shell.absolute(remote), count},
                                   {.input = [&] { return archive.next(); }, .deadline = a_day, .stop = stop});
     if (result.ok()) return;
-    if (count.empty() || attempt == detail::most_attempts)
+    if (count.empty() || attempt == detail::max_attempts)
       throw detail::host_error(shell.title, fmt::format("copy '{}' to '{}'", local.string(), remote), result);
   }
 }

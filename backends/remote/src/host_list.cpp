@@ -29,7 +29,7 @@ double host_number(std::string_view key, std::string_view text, const std::strin
   return *value;
 }
 
-void set_label(HostSpec& host, std::string_view text, const std::string& where) {
+void set_label(HostOptions& host, std::string_view text, const std::string& where) {
   const auto colon = text.find_first_of(":=");
   if (text.empty() || colon == 0) fail(Errc::input, "{}: '{}' is no label: write NAME or NAME:VALUE", where, text);
   host.labels[std::string(text.substr(0, colon))] =
@@ -37,7 +37,7 @@ void set_label(HostSpec& host, std::string_view text, const std::string& where) 
 }
 
 /// Sets one key of a host, as in the text formats.
-void set_key(HostSpec& host, std::string_view key, std::string_view text, const std::string& where) {
+void set_key(HostOptions& host, std::string_view key, std::string_view text, const std::string& where) {
   if (key == "slots") {
     const double slots = host_number(key, text, where);
     if (slots != std::floor(slots)) fail(Errc::input, "{}: 'slots' must be a whole number, not '{}'", where, text);
@@ -61,8 +61,8 @@ void set_key(HostSpec& host, std::string_view key, std::string_view text, const 
   }
 }
 
-HostSpec host_from_json(const boost::json::value& value, const std::string& where) {
-  HostSpec host;
+HostOptions host_from_json(const boost::json::value& value, const std::string& where) {
+  HostOptions host;
   if (value.is_string()) {
     host.name = value.as_string();
     return host;
@@ -116,7 +116,7 @@ HostList parse_host_lines(std::string_view text, const std::string& where) {
     auto line = hypertune::detail::take_until(text, '\n');
     line = line.substr(0, line.find('#'));
     const auto place = fmt::format("{}:{}", where, number);
-    HostSpec host;
+    HostOptions host;
     for (;;) {
       line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
       if (line.empty()) break;

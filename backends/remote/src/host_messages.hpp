@@ -70,14 +70,14 @@ struct Hello {
 };
 struct Welcome {
   std::uint32_t version = wire::version;
-  std::string host_name = {};  ///< the driver's name for the host
-  double heartbeat = 0.5;      ///< seconds between heartbeats
-  double liveness = 3;         ///< seconds without a message until the driver gives the host up
+  std::string host_name = {};    ///< the driver's name for the host
+  double heartbeat = 0.5;        ///< seconds between heartbeats
+  double heartbeat_timeout = 3;  ///< seconds without a message until the driver gives the host up
 };
 struct Begin {
   std::string experiment = {};                  ///< name of the experiment's folder on the host
   std::uint64_t incarnation = 0;                ///< increases with every connection of the experiment
-  Seconds hang_limit = 0;                       ///< as in ExecutorStart
+  Seconds hang_timeout = 0;                     ///< as in ExecutorStart
   std::uint64_t log_limit = default_log_limit;  ///< as in ExecutorStart
   std::string program = {};                     ///< description from which the agent makes its Program
   std::string notice_command = {};              ///< polled for a termination notice: exit code 0

@@ -38,12 +38,12 @@ class HostWriter : public hypertune::detail::WireWriter {
     put(std::uint64_t{m.version});
     put(std::string_view(m.host_name));
     put(m.heartbeat);
-    put(m.liveness);
+    put(m.heartbeat_timeout);
   }
   void put(const wire::Begin& m) {
     put(std::string_view(m.experiment));
     put(m.incarnation);
-    put(m.hang_limit);
+    put(m.hang_timeout);
     put(m.log_limit);
     put(std::string_view(m.program));
     put(std::string_view(m.notice_command));
@@ -165,7 +165,7 @@ class HostReader : public hypertune::detail::WireReader {
     m.addresses.resize(addresses);
     for (auto& each : m.addresses) {
       each = text();
-      if (!hypertune::detail::parse_address(each)) bad("an address of a host makes no sense");
+      if (!hypertune::detail::parse_address(each)) bad("an address of a host is not an IP address");
     }
   }
   void get(wire::Hello& m) {
@@ -180,15 +180,17 @@ class HostReader : public hypertune::detail::WireReader {
     m.version = version();
     m.host_name = text();
     m.heartbeat = interval();
-    m.liveness = interval();
+    m.heartbeat_timeout = interval();
   }
   void get(wire::Begin& m) {
     m.experiment = text();
     m.incarnation = number();
-    m.hang_limit = real();
-    if (!(m.hang_limit >= 0 && m.hang_limit < longest_hang_limit)) bad("the hang limit makes no sense");
+    m.hang_timeout = real();
+    if (!(m.hang_timeout >= 0 && m.hang_timeout < longest_hang_timeout))
+      bad("the hang timeout is out of range (0 to 1e9 s)");
     m.log_limit = number();
-    if (m.log_limit > 0 && m.log_limit < least_log_limit) bad("the log limit makes no sense");
+    if (m.log_limit > 0 && m.log_limit < least_log_limit)
+      bad("the log limit is out of range (0, or 4096 bytes and more)");
     m.program = text();
     m.notice_command = text();
     m.notice_url = text();
@@ -200,12 +202,12 @@ class HostReader : public hypertune::detail::WireReader {
     m.direct = flag();
     m.direct_network = text();
     m.direct_port = number();
-    if (m.direct_port > 65535) bad("a port makes no sense");
+    if (m.direct_port > 65535) bad("a port is out of range (0 to 65535)");
     m.shared = text();
     m.shared_proof = text();
     m.shared_area = text();
     if (!m.shared.empty() && (!is_name(m.shared_proof) || !is_name(m.shared_area)))
-      bad("a shared folder makes no sense");
+      bad("a shared folder has a name that is not one of a file");
   }
   void get(std::vector<std::string>& texts) {
     texts.resize(count(1));
@@ -230,7 +232,7 @@ class HostReader : public hypertune::detail::WireReader {
   void get(wire::Draining& m) {
     m.why = text();
     m.seconds = real();
-    if (!(m.seconds >= 0 && m.seconds < 1e9)) bad("the time of a notice makes no sense");
+    if (!(m.seconds >= 0 && m.seconds < 1e9)) bad("the time of a notice is out of range (0 to 1e9 s)");
   }
   void get(wire::Offer& m) {
     m.transfer = number();
@@ -309,20 +311,20 @@ class HostReader : public hypertune::detail::WireReader {
   }
   std::uint32_t version() {
     const std::uint64_t value = number();
-    if (value > std::uint32_t(-1)) bad("a version makes no sense");
+    if (value > std::uint32_t(-1)) bad("a version is out of range (0 to 2^32 - 1)");
     return static_cast<std::uint32_t>(value);
   }
   double interval() {
     const double value = real();
-    if (!(value > 0 && value < 1e9)) bad("an interval makes no sense");
+    if (!(value > 0 && value < 1e9)) bad("an interval is out of range (above 0 and below 1e9 s)");
     return value;
   }
   static void amount(double value) {
-    if (!(value >= 0 && value <= 1e9)) bad("a host's resources make no sense");
+    if (!(value >= 0 && value <= 1e9)) bad("a host's resources are out of range (0 to 1e9)");
   }
   CheckpointInfo checkpoint_of_trial() {
     CheckpointInfo info = checkpoint();
-    if (info.trial < 0 || info.steps < 0) bad("a checkpoint's trial or steps make no sense");
+    if (info.trial < 0 || info.steps < 0) bad("a checkpoint's trial or steps are negative");
     return info;
   }
 };

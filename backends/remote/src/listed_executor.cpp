@@ -44,7 +44,7 @@ class Overdue {
   std::thread thread_;
 };
 
-HostSpec with_limits(HostSpec host, const HostSpec& limits) {
+HostOptions with_limits(HostOptions host, const HostOptions& limits) {
   if (host.slots == 0 && host.cpus == 0) host.slots = limits.slots;
   if (host.cpus == 0 && host.slots == 0) host.cpus = limits.cpus;
   if (host.gpus < 0) host.gpus = limits.gpus;
@@ -163,36 +163,36 @@ class ListedExecutor::State {
 };
 
 ListedExecutor::ListedExecutor(ListedOptions options, MakeDialer dialer, std::shared_ptr<Notices> notices)
-    : self_(std::make_shared<State>(std::move(options), std::move(dialer), std::move(notices))) {}
-std::string ListedExecutor::name() const { return self_->name(); }
+    : state_(std::make_shared<State>(std::move(options), std::move(dialer), std::move(notices))) {}
+std::string ListedExecutor::name() const { return state_->name(); }
 ListedExecutor::ListedExecutor(ListedExecutor&&) noexcept = default;
 ListedExecutor& ListedExecutor::operator=(ListedExecutor&&) noexcept = default;
 ListedExecutor::~ListedExecutor() = default;
 
 std::vector<Host> ListedExecutor::hosts() const {
-  self_->begin();
-  return self_->executor().hosts();
+  state_->begin();
+  return state_->executor().hosts();
 }
-Seconds ListedExecutor::now() const { return self_->executor().now(); }
+Seconds ListedExecutor::now() const { return state_->executor().now(); }
 void ListedExecutor::start(ExecutorStart start) {
-  self_->begin();
-  self_->notices().start(start.sink);
-  self_->executor().start(std::move(start));
+  state_->begin();
+  state_->notices().start(start.sink);
+  state_->executor().start(std::move(start));
 }
 void ListedExecutor::perform(Command command) {
-  self_->notices().take();
-  self_->executor().perform(std::move(command));
+  state_->notices().take();
+  state_->executor().perform(std::move(command));
 }
 void ListedExecutor::wait(Seconds deadline) {
-  self_->notices().flush();
-  self_->executor().wait(deadline);
+  state_->notices().flush();
+  state_->executor().wait(deadline);
 }
-void ListedExecutor::notify() { self_->executor().notify(); }
+void ListedExecutor::notify() { state_->executor().notify(); }
 void ListedExecutor::shutdown() {
-  self_->stop_following();
-  self_->notices().end();
-  self_->executor().shutdown();
+  state_->stop_following();
+  state_->notices().end();
+  state_->executor().shutdown();
 }
-std::vector<HostAccount> ListedExecutor::accounts() const { return self_->executor().accounts(); }
+std::vector<HostAccount> ListedExecutor::accounts() const { return state_->executor().accounts(); }
 
 }  // namespace hypertune::inline v0::remote

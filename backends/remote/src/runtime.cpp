@@ -18,7 +18,7 @@
 
 namespace hypertune::inline v0::remote {
 
-std::string agent_limits_text(const HostSpec& host) {
+std::string agent_limits_text(const HostOptions& host) {
   std::string text = "host";
   if (host.slots > 0) text += fmt::format(" slots={}", host.slots);
   if (host.cpus > 0) text += fmt::format(" cpus={}", host.cpus);
@@ -33,7 +33,7 @@ local::ProcessOptions agent_limits(const std::string& text) {
   if (hosts.size() != 1) fail(Errc::usage, "--hypertune-agent takes what may be used of the host, not '{}'", text);
   const auto& host = hosts.front();
   local::ProcessOptions options;
-  options.workers = host.slots;
+  options.pool = host.slots;
   options.cpus = host.cpus;
   options.gpus = host.gpus;
   options.memory = host.memory;

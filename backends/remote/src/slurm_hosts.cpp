@@ -128,7 +128,7 @@ HostList slurm_hosts() {
   const auto gpus = variable("SLURM_GPUS_ON_NODE");
   HostList hosts;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    HostSpec host{.name = names[i]};
+    HostOptions host{.name = names[i]};
     if (!cpus.empty()) host.cpus = cpus[i];
     if (!gpus.empty() && gpus.find_first_not_of("0123456789") == std::string::npos) host.gpus = std::atof(gpus.c_str());
     hosts.push_back(std::move(host));

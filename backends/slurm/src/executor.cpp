@@ -40,8 +40,8 @@ class SlurmWatch {
   const std::shared_ptr<remote::Notices>& notices() const { return notices_; }
 
   remote::ElasticPlan plan() const {
-    remote::ElasticPlan plan{.min = setup_.options.workers.min,
-                             .idle = setup_.options.idle,
+    remote::ElasticPlan plan{.min = setup_.options.pool.min,
+                             .idle_timeout = setup_.options.idle_timeout,
                              .keep_all = !workers_.jobs,  // the nodes of an allocation are ours anyway
                              .remote = remote_options(),
                              .asked = "has been asked for, and Slurm has not said yet when it comes",
@@ -55,7 +55,7 @@ class SlurmWatch {
 
   // Sees which jobs run, and tells the user what the others wait for. If Slurm does not answer, running workers
   // continue.
-  Seconds look(remote::ElasticWorkers& workers) {
+  Seconds poll(remote::ElasticWorkers& workers) {
     constexpr Seconds interval = 0.25;
     if (!workers_.jobs) return 10;
     workers_.jobs->clean_up();
@@ -85,12 +85,12 @@ class SlurmWatch {
  private:
   remote::RemoteOptions remote_options() const {
     auto options = setup_.remote;
-    options.timeouts.liveness = setup_.options.silence;
+    options.timeouts.heartbeat = setup_.options.heartbeat_timeout;
     options.transfer = setup_.options.transfer;
     options.timeouts.connect = 9e8;  // a job may wait in the queue for as long as it takes
     options.dials = std::clamp(static_cast<int>(workers_.all.size()), 1, 4096);  // no dial waits for another one's job
     options.timeouts.max_delay = std::min(options.timeouts.max_delay, 30.0);
-    options.notice_grace = std::max(options.notice_grace, setup_.options.notice);
+    options.notice_grace = std::max(options.notice_grace, setup_.options.save_grace);
     return options;
   }
 
@@ -177,7 +177,7 @@ class SlurmWatch {
   std::shared_ptr<remote::Notices> notices_;
   Workers workers_;
   std::stop_source asking_;  // interrupts squeue
-  // Used only by the thread that calls look().
+  // Used only by the thread that calls poll().
   int silences_ = 0;
   Seconds next_question_ = 0;
   // Workers that can never start as they are: the reason, and since when Slurm has given it.
@@ -188,11 +188,11 @@ class SlurmWatch {
 }  // namespace detail
 
 SlurmExecutor::SlurmExecutor(SlurmSetup setup)
-    : ElasticExecutor("slurm", [setup](const Workload& workload) {
+    : ElasticExecutor("slurm", [setup = (setup.options.take_old_names(), setup)](const Workload& workload) {
         const auto watch = std::make_shared<detail::SlurmWatch>(setup, workload);
         return remote::ElasticExperiment{
             .plan = watch->plan(),
-            .hooks = {.look = [watch](remote::ElasticWorkers& workers) { return watch->look(workers); },
+            .hooks = {.poll = [watch](remote::ElasticWorkers& workers) { return watch->poll(workers); },
                       .stop = [watch] { watch->stop(); },
                       .ended = [watch](const std::string& worker) { watch->ended(worker); },
                       .finish = [watch](bool) { watch->finish(); }},

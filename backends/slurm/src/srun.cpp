@@ -65,7 +65,7 @@ std::vector<std::string> sbatch_arguments(const SlurmOptions& options, const Wor
   if (options.memory > 0) add(words, "--mem", fmt::format("{}K", (options.memory + 1023) / 1024));
   // Not SIGTERM, which would end a command before its trial was asked to save. SIGURG is ignored by programs that do
   // not handle it.
-  add(words, "--signal", fmt::format("URG@{}", static_cast<int>(std::ceil(options.notice))));
+  add(words, "--signal", fmt::format("URG@{}", static_cast<int>(std::ceil(options.save_grace))));
   add(words, "--chdir", options.workdir.string());
   for (const auto& arg : options.args)
     if (!is_of_step(arg)) words.push_back(arg);
@@ -151,7 +151,7 @@ std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOp
   }
   // An `srun` started by a trial shares the cores of its worker, which holds them all.
   entries["SLURM_OVERLAP"] = "1";
-  entries["HYPERTUNE_NOTICE"] = std::to_string(static_cast<int>(std::ceil(options.notice)));
+  entries["HYPERTUNE_NOTICE"] = std::to_string(static_cast<int>(std::ceil(options.save_grace)));
   return entries;
 }
 
@@ -161,7 +161,7 @@ Resources worker_resources(const SlurmOptions& options) {
           .memory = options.memory};
 }
 
-remote::HostSpec worker_limits(const SlurmOptions& options) {
+remote::HostOptions worker_limits(const SlurmOptions& options) {
   const auto has = worker_resources(options);
   return {.name = {}, .cpus = has.cpus, .gpus = options.gres.empty() ? 0 : has.gpus, .memory = has.memory};
 }

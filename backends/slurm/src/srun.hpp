@@ -19,7 +19,7 @@ struct WorkerPlan {
   std::string job;                        ///< name of the job, for squeue and scancel
   std::string comment = {};               ///< of the job: whose it is, for people who look at it
   std::string node = {};                  ///< a node of the current allocation; empty: a separate job
-  remote::HostSpec limits = {};           ///< what trials may use of the worker
+  remote::HostOptions limits = {};        ///< what trials may use of the worker
   std::vector<std::string> program = {};  ///< the program that becomes the agent, with its arguments
 };
 
@@ -39,7 +39,7 @@ std::map<std::string, std::optional<std::string>> srun_environment(const SlurmOp
 
 /// The resources of a worker with these options, as far as the options give them.
 Resources worker_resources(const SlurmOptions& options);
-remote::HostSpec worker_limits(const SlurmOptions& options);
+remote::HostOptions worker_limits(const SlurmOptions& options);
 
 /// A duration in the format of srun: 14400 seconds are "4:00:00". Slurm counts in minutes and rounds up.
 std::string time_text(double seconds);

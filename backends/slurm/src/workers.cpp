@@ -61,7 +61,7 @@ Workers make_workers(const SlurmSetup& setup, const Workload& workload,
   check_options(options);
   require_slurm();
   const bool own_jobs = !within_allocation(options);
-  const int most = std::min(workload.useful_workers(options.workers.max), options.workers.max);
+  const int most = std::min(workload.useful_workers(options.pool.max), options.pool.max);
   const auto environment = srun_environment(options, own_jobs);
   std::vector<std::string> program{program_of(setup)};
   program.insert(program.end(), setup.arguments.begin(), setup.arguments.end());
@@ -74,7 +74,7 @@ Workers make_workers(const SlurmSetup& setup, const Workload& workload,
                                                          .environment = environment,
                                                          .queue = Queue(options.args),
                                                          .say = say});
-  const auto add = [&](std::string name, std::string node, remote::HostSpec limits, Resources total) {
+  const auto add = [&](std::string name, std::string node, remote::HostOptions limits, Resources total) {
     WorkerPlan plan{.job = fmt::format("{}.{}", stem, workers.all.size() + 1),
                     .comment = job_comment(name, workload),
                     .node = std::move(node),
@@ -101,7 +101,7 @@ Workers make_workers(const SlurmSetup& setup, const Workload& workload,
   }
   for (const auto& host : remote::slurm_hosts()) {
     if (static_cast<int>(workers.all.size()) >= most) break;
-    remote::HostSpec limits{.name = {}, .cpus = host.cpus, .gpus = host.gpus, .memory = options.memory};
+    remote::HostOptions limits{.name = {}, .cpus = host.cpus, .gpus = host.gpus, .memory = options.memory};
     add(host.name, host.name, std::move(limits),
         {.cpus = host.cpus > 0 ? host.cpus : options.cpus,
          .gpus = host.gpus >= 0 ? host.gpus : gpus_of_gres(options.gres),

@@ -33,7 +33,7 @@ namespace detail {
 /// Connects to one host of the list and starts an agent there.
 class SshDialer {
  public:
-  SshDialer(HostSpec host, std::shared_ptr<const SshSetup> setup, std::shared_ptr<remote::Notices> notices)
+  SshDialer(HostOptions host, std::shared_ptr<const SshSetup> setup, std::shared_ptr<remote::Notices> notices)
       : host_(std::move(host)), setup_(std::move(setup)), notices_(std::move(notices)) {}
 
   remote::AgentStream dial(const std::stop_token& stop) {
@@ -88,7 +88,7 @@ class SshDialer {
 fi
 exec "$@")sh";
 
-  HostSpec host_;
+  HostOptions host_;
   std::shared_ptr<const SshSetup> setup_;
   std::shared_ptr<remote::Notices> notices_;
   bool clock_told_ = false;
@@ -116,7 +116,7 @@ SshExecutor::SshExecutor(SshSetup setup)
 SshExecutor::SshExecutor(const std::shared_ptr<const SshSetup>& setup, std::shared_ptr<remote::Notices> notices)
     : ListedExecutor(
           {.name = "ssh", .hosts = setup->hosts, .limits = setup->limits, .remote = setup->remote},
-          [setup, notices](const HostSpec& host) -> remote::AnyDialer {
+          [setup, notices](const HostOptions& host) -> remote::AnyDialer {
             return detail::SshDialer(host, setup, notices);
           },
           notices) {

@@ -114,8 +114,8 @@ class Cluster {
   ClusterJournal journal_;
   AnyProvider provider_;
   AnyAccess access_;
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 /// The machines and the costs as `status` shows them; read-only. Takes no lock.

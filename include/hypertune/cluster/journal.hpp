@@ -92,10 +92,10 @@ class ClusterJournal {
   void adopt(const Machine& machine, double price, double on_demand);
 
  private:
-  struct Impl;
+  struct State;
   void append(const std::string& line);
   std::filesystem::path folder_;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<State> state_;
 };
 
 /// A unique token for a request: "ht-" and 25 random letters and digits.

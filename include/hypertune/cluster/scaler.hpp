@@ -56,8 +56,8 @@ class ClusterScaler {
   void stop();
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0::cluster

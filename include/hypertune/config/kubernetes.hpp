@@ -17,7 +17,7 @@ inline KubernetesOptions kubernetes_from_yaml(const Node& node) {
   if (!node.is_map()) return kubernetes;
   check_keys(node, kubernetes_keys());
   read_known_options(node, kubernetes);
-  if (const auto workers = node.find("workers")) kubernetes.workers = worker_count_from_yaml(*workers);
+  if (const auto pool = node.find("pool")) kubernetes.pool = pool_size_from_yaml(*pool);
   if (const auto selector = node.find("node_selector"))
     for (const auto& [label, value] : selector->entries()) kubernetes.node_selector[label] = value.written();
   if (const auto mounts = node.find("file_mounts")) kubernetes.file_mounts = file_mounts_from_yaml(*mounts);

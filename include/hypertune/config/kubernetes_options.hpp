@@ -2,7 +2,8 @@
 // data.
 #pragma once
 
-#include <hypertune/config/worker_count.hpp>
+#include <hypertune/config/pool_size.hpp>
+#include <hypertune/detail/old_name.hpp>
 #include <hypertune/files/file_mount.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
@@ -40,14 +41,15 @@ struct KubernetesOptions {
     direct,     ///< workers connect to the driver's pod, by WebSocket over TLS
   };
 
-  WorkerCount workers = {};  ///< "1..8" in files
+  PoolSize pool = {};  ///< "1..8" in files
   std::string image = {};
   std::string name_space = {};  ///< `namespace` in files
   std::filesystem::path kubeconfig = {};
   std::string context = {};
-  std::optional<double> cpus = {};  ///< left out: what `pod` asks for, or else 1; see room_of()
+  std::optional<double> cpus = {};  ///< left out: what `pod` asks for, or else 1; see capacity_of()
   std::uint64_t memory = 0;
-  std::uint64_t most_memory = 0;  ///< 0: `memory` stays
+  std::uint64_t max_memory = 0;                     ///< 0: `memory` stays
+  detail::OldName<std::uint64_t> most_memory = {};  ///< now max_memory
   int gpus = 0;
   std::string gpu_resource = "nvidia.com/gpu";
   std::string gpu_class = {};
@@ -66,11 +68,15 @@ struct KubernetesOptions {
   /// /hypertune-checkpoints.
   std::string volume = {};
   CheckpointTransfer transfer = {};
-  Seconds notice = 60;
+  Seconds save_grace = 60;
+  detail::OldName<Seconds> notice = {};  ///< now save_grace
   bool reuse = true;
-  Seconds idle = 60;
-  Seconds group_patience = 300;
-  Seconds silence = 10;
+  Seconds idle_timeout = 60;
+  detail::OldName<Seconds> idle = {};  ///< now idle_timeout
+  Seconds group_timeout = 300;
+  detail::OldName<Seconds> group_patience = {};  ///< now group_timeout
+  Seconds heartbeat_timeout = 10;
+  detail::OldName<Seconds> silence = {};  ///< now heartbeat_timeout
   /// A pod in Kubernetes' own notation, as YAML or JSON; a map in files. The options above are merged into it.
   std::string pod = {};
 
@@ -86,7 +92,7 @@ struct KubernetesOptions {
            "or 1");
     option("memory", self.memory, at_least(0).in(Unit::bytes),
            "`requests.memory` and `limits.memory` of a worker; 0: what `pod` asks for, if anything");
-    option("most_memory", self.most_memory, at_least(0).in(Unit::bytes),
+    option("max_memory", self.max_memory, at_least(0).in(Unit::bytes),
            "up to how much a worker gets, twice as much each time that one has run out of memory; 0: `memory` stays");
     option("gpus", self.gpus, between(0, 1024), "the GPUs of a worker");
     option("gpu_resource", self.gpu_resource, "what the cluster calls them");
@@ -106,24 +112,32 @@ struct KubernetesOptions {
     option("workdir", self.workdir, "the folder in which trials run; empty: one of the pod's own");
     option("volume", self.volume,
            "a volume claim for checkpoints, which all workers and the driver write to: none is copied");
-    option("notice", self.notice, between(1, 86400).in(Unit::seconds),
+    option("save_grace", self.save_grace, between(1, 86400).in(Unit::seconds),
            "`terminationGracePeriodSeconds`: how long a pod that is taken away may save");
     option("reuse", self.reuse,
            "whether a pod serves one trial after another; `false`: one attempt of one trial, and one at once whatever "
            "room it has");
-    option("idle", self.idle, at_least(0).in(Unit::seconds),
+    option("idle_timeout", self.idle_timeout, at_least(0).in(Unit::seconds),
            "how long a worker may be without a trial until it is ended");
     option(
-        "group_patience", self.group_patience, between(1, 86400).in(Unit::seconds),
+        "group_timeout", self.group_timeout, between(1, 86400).in(Unit::seconds),
         "of a trial with several workers: how long some of its pods are held while the others find no room; then all "
         "are given back for a while");
-    option("silence", self.silence, between(1, 3600).in(Unit::seconds),
+    option("heartbeat_timeout", self.heartbeat_timeout, between(1, 3600).in(Unit::seconds),
            "a worker without a heartbeat for this long is lost");
+  }
+  /// Options by the names of earlier versions, under their new ones.
+  void take_old_names() {
+    notice.give_to(save_grace);
+    idle.give_to(idle_timeout);
+    silence.give_to(heartbeat_timeout);
+    group_patience.give_to(group_timeout);
+    most_memory.give_to(max_memory);
   }
   /// Checks what a single option's bounds cannot.
   void check() const {
     const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
-    check_workers(workers, type);
+    check_pool(pool, type);
     const auto is_label = [](std::string_view text, bool dots) {
       return text.size() <= (dots ? 253U : 63U) && std::isalnum(static_cast<unsigned char>(text.front())) != 0 &&
              std::isalnum(static_cast<unsigned char>(text.back())) != 0 &&
@@ -136,19 +150,19 @@ struct KubernetesOptions {
           std::tuple("service_account", &service_account, true), std::tuple("queue", &queue, true),
           std::tuple("gpu_class", &gpu_class, true), std::tuple("volume", &volume, true)})
       if (!text->empty() && !is_label(*text, dots))
-        refuse(name, detail::format("is '{}', which is no name in Kubernetes (a-z, 0-9 and '-')", *text));
+        refuse(name, detail::format("is '{}', which is not a valid Kubernetes name (a-z, 0-9 and '-')", *text));
     for (const auto& secret : image_pull_secrets)
       if (secret.empty() || !is_label(secret, true))
-        refuse("image_pull_secrets", detail::format("has '{}', which is no name of a secret", secret));
-    if (most_memory > 0 && (memory == 0 || most_memory < memory))
-      refuse("most_memory", "is below memory, which a worker begins with (memory has to be given, too)");
+        refuse("image_pull_secrets", detail::format("has '{}', which is not a valid name of a secret", secret));
+    if (max_memory > 0 && (memory == 0 || max_memory < memory))
+      refuse("max_memory", "is below memory, which a worker begins with (memory has to be given, too)");
     if (!gpu_class.empty() && gpus == 0)
       refuse("gpu_class",
              detail::format("is '{}', and gpus is 0: say how many of its devices a worker gets", gpu_class));
     if (image.empty() && pod.empty())
       refuse("image", "is missing: name the image of a worker's container (or give it in 'pod')");
     if (image.find_first_of(" \t\n'\"") != std::string::npos)
-      refuse("image", detail::format("is '{}', which is no name of an image", image));
+      refuse("image", detail::format("is '{}', which is not a valid name of an image", image));
     if (!program.empty() && !program.starts_with('/'))
       refuse("program", detail::format("is '{}', but must be an absolute path in the image", program));
     if (!workdir.empty() && !workdir.starts_with('/'))

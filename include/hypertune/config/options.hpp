@@ -1,8 +1,8 @@
 // Reads described options (option.hpp) from YAML, and lists them for the reference.
 #pragma once
 
+#include <hypertune/config/pool_size.hpp>
 #include <hypertune/config/shape_check.hpp>
-#include <hypertune/config/worker_count.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/option.hpp>
 
@@ -127,9 +127,9 @@ struct OptionReader {
   }
 };
 
-inline WorkerCount worker_count_from_yaml(const Node& node) {
+inline PoolSize pool_size_from_yaml(const Node& node) {
   const auto text = node.written();
-  const auto count = parse_worker_count(text);
+  const auto count = parse_pool_size(text);
   if (!count) node.fail("'{}' must be like 1..32, or 8 for 1..8, not '{}'", node.path(), text);
   return *count;
 }

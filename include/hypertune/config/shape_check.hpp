@@ -112,6 +112,29 @@ inline void check_values(const Node& node, const Keys& keys) {
 
 namespace detail {
 
+/// Whether a value is of the kind of the shape, so that it is the one meant of a Kind::either.
+inline bool fits(const Node& node, const Shape& shape) {
+  using Kind = Shape::Kind;
+  switch (shape.kind) {
+    case Kind::any: return true;
+    case Kind::list: return node.is_list();
+    case Kind::map:
+    case Kind::entries:
+    case Kind::space: return node.is_map();
+    default: return node.is_scalar();
+  }
+}
+
+/// The keys that a map of this shape may have; null if its `type` is none of the shape's variants.
+inline const Keys* keys_of(const Node& node, const Shape& shape) {
+  if (shape.variants.empty()) return shape.keys.get();
+  const auto given = node.find("type");
+  const auto type = !given ? shape.variants.front().first : given->is_scalar() ? given->as<std::string>() : "";
+  for (const auto& [name, keys] : shape.variants)
+    if (name == type) return keys.get();
+  return nullptr;
+}
+
 /// Checks a value with all its children and calls `say` with each complaint, which starts with its place.
 class ShapeCheck {
  public:
@@ -143,18 +166,6 @@ class ShapeCheck {
   }
 
  private:
-  static bool fits(const Node& node, const Shape& shape) {
-    using Kind = Shape::Kind;
-    switch (shape.kind) {
-      case Kind::any: return true;
-      case Kind::list: return node.is_list();
-      case Kind::map:
-      case Kind::entries:
-      case Kind::space: return node.is_map();
-      default: return node.is_scalar();
-    }
-  }
-
   template <class Look>
   void complain(Look&& look) const {
     try {
@@ -163,15 +174,13 @@ class ShapeCheck {
   }
 
   void map(const Node& node, const Shape& shape) const {
-    const Keys* keys = shape.keys.get();
     if (!shape.variants.empty()) {
       const auto given = node.find("type");
+      if (given) given->as<std::string>();
       if (!given && shape.needs_type) node["type"];
-      const auto type = given ? given->as<std::string>() : shape.variants.front().first;
-      for (const auto& [name, own] : shape.variants)
-        if (name == type) keys = own.get();
-      if (keys == nullptr) return;  // left to the reader
     }
+    const Keys* keys = keys_of(node, shape);
+    if (keys == nullptr) return;  // left to the reader
     for (const auto& [name, value] : node.entries()) {
       const auto key =
           std::find_if(keys->begin(), keys->end(), [&, &name = name](const auto& k) { return k.name == name; });
@@ -191,6 +200,12 @@ class ShapeCheck {
 };
 
 }  // namespace detail
+
+using SayOldWord = std::function<void(const std::string&)>;
+
+/// `root` with today's words in place of those of earlier versions that still mean the same. `say`, if it is not empty,
+/// gets a line for each: "sweep.yaml:3: 'hang_timeout' is now 'hang_timeout'".
+Node with_present_words(const Node& root, const Shape& shape, const SayOldWord& say = {});
 
 /// Adds a complaint to others. Each line gets only one complaint, except for missing keys.
 inline void add_complaint(std::vector<std::string>& all, const std::string& complaint) {

@@ -87,7 +87,7 @@ inline SlurmOptions slurm_from_yaml(const Node& node) {
   if (!node.is_map()) return slurm;
   check_keys(node, slurm_keys());
   SlurmOptions::describe(slurm, SlurmOptionReader{{node}});
-  if (const auto workers = node.find("workers")) slurm.workers = worker_count_from_yaml(*workers);
+  if (const auto pool = node.find("pool")) slurm.pool = pool_size_from_yaml(*pool);
   if (const auto transfer = node.find("transfer")) slurm.transfer = transfer_from_yaml(*transfer);
   checked(node, [&] {
     check_options(slurm);

@@ -1,7 +1,8 @@
 // SlurmOptions: the options of a worker on Slurm, in C++ and as `executor: {type: slurm, …}`. Plain data.
 #pragma once
 
-#include <hypertune/config/worker_count.hpp>
+#include <hypertune/config/pool_size.hpp>
+#include <hypertune/detail/old_name.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -29,7 +30,7 @@ struct SlurmOptions {
     own,        ///< each worker is a job of its own, wherever the driver runs
   };
 
-  WorkerCount workers = {};  ///< "1..8" in files; within an allocation one worker per node
+  PoolSize pool = {};  ///< "1..8" in files; within an allocation one worker per node
   std::string partition = {};
   std::string account = {};
   std::string qos = {};
@@ -38,9 +39,12 @@ struct SlurmOptions {
   std::string gres = {};
   std::uint64_t memory = 0;
   Jobs jobs = Jobs::automatic;
-  Seconds notice = 60;
-  Seconds idle = 60;
-  Seconds silence = 10;
+  Seconds save_grace = 60;
+  detail::OldName<Seconds> notice = {};  ///< now save_grace
+  Seconds idle_timeout = 60;
+  detail::OldName<Seconds> idle = {};  ///< now idle_timeout
+  Seconds heartbeat_timeout = 10;
+  detail::OldName<Seconds> silence = {};  ///< now heartbeat_timeout
   CheckpointTransfer transfer = {};
   std::filesystem::path workdir = {};
   std::vector<std::string> args = {};
@@ -58,30 +62,36 @@ struct SlurmOptions {
     option("jobs", self.jobs, {"auto", "own"},
            "`auto`: where this runs in an allocation, workers are steps in it, one on each node; `own`: each is a job, "
            "also then");
-    option("notice", self.notice, between(1, 65535).in(Unit::seconds),
+    option("save_grace", self.save_grace, between(1, 65535).in(Unit::seconds),
            "`sbatch --signal`: how long before its time is over a worker begins to save");
-    option("idle", self.idle, at_least(0).in(Unit::seconds),
+    option("idle_timeout", self.idle_timeout, at_least(0).in(Unit::seconds),
            "how long a worker may be without a trial until it is ended");
-    option("silence", self.silence, between(1, 3600).in(Unit::seconds),
+    option("heartbeat_timeout", self.heartbeat_timeout, between(1, 3600).in(Unit::seconds),
            "a worker without a heartbeat for this long is lost");
     option("workdir", self.workdir,
            "`--chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
     option("args", self.args,
            "further arguments of `sbatch`, such as `--constraint=a100`; within an allocation, of `srun`");
   }
+  /// Options by the names of earlier versions, under their new ones.
+  void take_old_names() {
+    notice.give_to(save_grace);
+    idle.give_to(idle_timeout);
+    silence.give_to(heartbeat_timeout);
+  }
   /// Checks what a single option's bounds cannot.
   void check() const {
     const auto refuse = [](const char* name, const std::string& problem) { throw OptionError(type, name, problem); };
-    check_workers(workers, type);
+    check_pool(pool, type);
     const auto is_word = [](const std::string& text) {
       return text.front() != '-' && std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
     };
     for (const auto& [name, text] : {std::pair("partition", &partition), std::pair("account", &account),
                                      std::pair("qos", &qos), std::pair("gres", &gres)})
       if (!text->empty() && !is_word(*text))
-        refuse(name, detail::format("is '{}', which is no name of Slurm's", *text));
-    if (time > 0 && notice >= time)
-      refuse("notice", detail::format("is {} s, but must be less than 'time', which is {} s", notice, time));
+        refuse(name, detail::format("is '{}', which is not a valid Slurm name", *text));
+    if (time > 0 && save_grace >= time)
+      refuse("save_grace", detail::format("is {} s, but must be less than 'time', which is {} s", save_grace, time));
     check_options(transfer);
     if (transfer.direct && transfer.network.empty())
       throw OptionError("transfer", "direct",

@@ -4,6 +4,7 @@
 #include <hypertune/config/impl/algorithms.hpp>
 #include <hypertune/config/impl/executor_keys.hpp>
 #include <hypertune/config/impl/given_file.hpp>
+#include <hypertune/config/impl/old_words.hpp>
+#include <hypertune/config/impl/pod_capacity.hpp>
 #include <hypertune/config/impl/pod_check.hpp>
-#include <hypertune/config/impl/pod_room.hpp>
 #include <hypertune/config/impl/sweep_keys.hpp>

@@ -27,10 +27,10 @@ inline std::string ssh_host_name(const Node& node) {
   return name;
 }
 
-inline HostSpec ssh_host_from_yaml(const Node& node) {
+inline HostOptions ssh_host_from_yaml(const Node& node) {
   if (!node.is_map()) return {.name = ssh_host_name(node)};
   check_values(node, host_keys());
-  HostSpec host{.name = ssh_host_name(node["name"])};
+  HostOptions host{.name = ssh_host_name(node["name"])};
   read_known_options(node, host);
   if (const auto labels = node.find("labels")) {
     if (labels->is_map())

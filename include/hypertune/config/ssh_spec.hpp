@@ -3,7 +3,7 @@
 
 #include <hypertune/files/file_mount.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 #include <hypertune/option.hpp>
 
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace hypertune::inline v0 {
 struct SshSpec {
   static constexpr const char* type = "ssh";
   // Where the hosts come from: exactly one of these, or else the environment (HYPERTUNE_HOSTS).
-  std::vector<HostSpec> hosts;
+  std::vector<HostOptions> hosts;
   std::filesystem::path host_file;
   std::vector<std::string> host_command;
   bool slurm = false;
@@ -29,7 +29,7 @@ struct SshSpec {
   int port = 0;
   std::vector<std::string> options;  ///< "Key=value", as for `ssh -o`
   double connect_timeout = 10;
-  double silence = 0;  ///< 0: the executor's default
+  double heartbeat_timeout = 0;  ///< 0: the executor's default
   std::vector<FileMount> file_mounts;
   std::string workdir;  ///< on the hosts; empty: ~/hypertune/<name of the experiment>
   std::string cache;    ///< on the hosts; empty: ~/.cache/hypertune
@@ -46,7 +46,7 @@ struct SshSpec {
     option("port", self.port, between(1, 65535).without_default(), "of the hosts' SSH servers");
     option("connect_timeout", self.connect_timeout, at_least(1).in(Unit::seconds),
            "how long a host may take to answer a login");
-    option("silence", self.silence, between(1, 3600).in(Unit::seconds).without_default(),
+    option("heartbeat_timeout", self.heartbeat_timeout, between(1, 3600).in(Unit::seconds).without_default(),
            "how long without a heartbeat until a host counts as lost");
     option("workdir", self.workdir, "where trials run");
     option("cache", self.cache, "where programs and files are kept by their content");

@@ -5,10 +5,10 @@
 #include <hypertune/config/detail/sweep_parts.hpp>
 #include <hypertune/config/given_file.hpp>
 #include <hypertune/config/options.hpp>
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/config/space.hpp>
 #include <hypertune/config/sweep_keys.hpp>
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/trial/log_limit.hpp>
 #include <hypertune/tune/options.hpp>
@@ -156,13 +156,13 @@ class SweepReader {
   }
 
   void read_limits() {
-    if (const auto hang = root_.find("hang_limit")) options_.hang_limit = hang->duration();
+    if (const auto hang = root_.find("hang_timeout")) options_.hang_timeout = hang->duration();
     if (const auto limit = root_.find("log_limit")) {
       options_.log_limit = limit->bytes();
       checked(*limit, [&] { require_log_limit(options_.log_limit); });
     }
     if (const auto grace = root_.find("interrupt_grace")) options_.interrupt_grace = grace->duration();
-    if (const auto patience = root_.find("ordered_patience")) options_.ordered_patience = patience->duration();
+    if (const auto timeout = root_.find("ordered_timeout")) options_.ordered_timeout = timeout->duration();
     options_.ordered = root_.get("ordered", false);
   }
 
@@ -187,7 +187,7 @@ class SweepReader {
     const auto failures = root_.find("failures");
     if (!failures) return;
     check_values(*failures, failures_keys());
-    if (const auto max = failures->find("max")) options_.max_failures = max->as<int>();
+    if (const auto max = failures->find("max_retries")) options_.max_retries = max->as<int>();
     if (const auto max = failures->find("max_trials")) options_.max_failed_trials = max->as<int>();
     if (const auto log = failures->find("log"); log && trial_) trial_->log_rules = log_rules_from_yaml(*log);
   }
@@ -207,7 +207,7 @@ class SweepReader {
       if (!gpus_given) options_.resources.gpus = gpus_of_gres(slurm->gres);
     }
     if (const auto& kubernetes = executor_.kubernetes) {
-      if (!cpus_given) options_.resources.cpus = room_of(*kubernetes).cpus;
+      if (!cpus_given) options_.resources.cpus = capacity_of(*kubernetes).cpus;
       if (!gpus_given) options_.resources.gpus = kubernetes->gpus;
     }
   }
@@ -275,24 +275,29 @@ class SweepReader {
   bool failed_ = false;
   std::optional<SearchSpace> space_;
   Options options_;
-  std::optional<TrialSpec> trial_;
-  ExecutorSpec executor_;
+  std::optional<TrialOptions> trial_;
+  ExecutorOptions executor_;
   std::vector<MlflowOptions> mlflow_;
 };
 
 }  // namespace detail
 
 /// Reads a sweep (or a study, which is the same without `trial`) and validates every key. Errors are of kind `input`
-/// and start with file and line. `study`: whether `trial` must be absent.
-inline Sweep sweep_from_yaml(const Node& root, bool study) { return *detail::SweepReader(root, study).read(); }
+/// and start with file and line. `study`: whether `trial` must be absent. Words of earlier versions are taken too.
+inline Sweep sweep_from_yaml(const Node& root, bool study) {
+  const Node present = with_present_words(root, sweep_shape(study));
+  return *detail::SweepReader(present, study).read();
+}
 
 /// The errors in a sweep's file, one line each, starting with the place. There is one complaint per place; parts that
 /// depend on a wrong part are not checked.
 inline std::vector<std::string> complaints_about_sweep(const Node& root, bool study) {
   std::vector<std::string> all;
   if (!root.is_map()) return complaints_about(root, sweep_shape(study));
-  detail::SweepReader(root, study, [&](const Error& error) { add_complaint(all, error.what()); }).read();
-  for (const auto& complaint : complaints_about(root, sweep_shape(study))) add_complaint(all, complaint);
+  const auto shape = sweep_shape(study);
+  const Node present = with_present_words(root, shape);
+  detail::SweepReader(present, study, [&](const Error& error) { add_complaint(all, error.what()); }).read();
+  for (const auto& complaint : complaints_about(present, shape)) add_complaint(all, complaint);
   return all;
 }
 

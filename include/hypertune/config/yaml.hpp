@@ -1,6 +1,7 @@
 // YAML with positions: every value knows its file and line, and every error message names them.
 #pragma once
 
+#include <hypertune/config/detail/old_words.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/error.hpp>
@@ -104,42 +105,13 @@ inline std::optional<WrittenWhole> written_whole(std::string_view text) {
   }
   if (digits.empty()) return out;
   if (exponent < 0) return std::nullopt;
-  constexpr std::int64_t most_digits = 20;
-  out.beyond = static_cast<std::int64_t>(digits.size()) + exponent > most_digits;
+  constexpr std::int64_t max_digits = 20;
+  out.beyond = static_cast<std::int64_t>(digits.size()) + exponent > max_digits;
   if (out.beyond) return out;
   digits.append(static_cast<std::size_t>(exponent), '0');
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), out.magnitude);
   out.beyond = error != std::errc();
   return out;
-}
-
-/// The present name, among `known`, of a key of an earlier version; empty if there is none.
-inline std::string_view renamed(std::string_view key, const std::vector<std::string_view>& known) {
-  static constexpr std::pair<std::string_view, std::string_view> names[] = {{"grace", "grace_period"},
-                                                                            {"max", "max_steps"},
-                                                                            {"reduction", "reduction_factor"},
-                                                                            {"keep", "percentile"},
-                                                                            {"min_improvement", "min_delta"},
-                                                                            {"interval", "perturbation_interval"},
-                                                                            {"quantile", "quantile_fraction"},
-                                                                            {"resample", "resample_probability"},
-                                                                            {"factor", "perturbation_factor"},
-                                                                            {"burn_in", "burn_in_period"},
-                                                                            {"population", "population_size"},
-                                                                            {"startup", "startup_trials"},
-                                                                            {"share", "gamma"},
-                                                                            {"most_good", "max_good"},
-                                                                            {"candidates", "ei_candidates"},
-                                                                            {"local", "max_observations"},
-                                                                            {"sigma", "sigma0"},
-                                                                            {"restarts", "restart_strategy"},
-                                                                            {"weight", "mutation_factor"},
-                                                                            {"crossover", "crossover_probability"},
-                                                                            {"mutation", "mutation_probability"},
-                                                                            {"limit", "max_concurrent"}};
-  for (const auto& [before, now] : names)
-    if (before == key && std::find(known.begin(), known.end(), now) != known.end()) return now;
-  return {};
 }
 
 /// Receives the keys that a reader of YAML knows and their defaults. For the test that compares the reference in docs/
@@ -216,8 +188,8 @@ class Node {
   [[noreturn]] void refuse_key(std::string_view key, const std::vector<std::string_view>& known) const {
     const auto at = std::find_if(data_->keys.begin(), data_->keys.end(), [&](const auto& k) { return k.first == key; });
     const std::string where = place(*data_->items[static_cast<std::size_t>(at - data_->keys.begin())], at->second);
-    if (const auto now = detail::renamed(key, known); !now.empty())
-      throw Error(Errc::input, fmt::format("{}: '{}' is now '{}'", where, key, now));
+    if (const auto* old = detail::old_key(key, known); old != nullptr)
+      throw Error(Errc::input, fmt::format("{}: '{}' is now '{}'", where, key, old->now));
     throw Error(Errc::input,
                 fmt::format("{}: unknown key '{}' in {}{}", where, key, title(), detail::suggestion(key, known)));
   }

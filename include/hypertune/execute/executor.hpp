@@ -223,14 +223,14 @@ using Event = std::variant<Started, Reported, Checkpointed, Paused, Finished, St
 using EventSink = std::function<void(Event)>;
 
 /// Hang limits are below this (30 years), for all executors alike.
-inline constexpr Seconds longest_hang_limit = 1e9;
+inline constexpr Seconds longest_hang_timeout = 1e9;
 
 /// What an executor is given when the experiment starts.
 struct ExecutorStart {
   std::shared_ptr<const Program> program;
   std::filesystem::path directory;  ///< the experiment's folder; trials/<id> below it belong to the trials
   EventSink sink;
-  Seconds hang_limit = 0;  ///< seconds without report or alive() after which an attempt counts as hung; 0: no limit
+  Seconds hang_timeout = 0;  ///< seconds without report or alive() after which an attempt counts as hung; 0: no limit
   std::uint64_t log_limit = default_log_limit;  ///< bytes kept of each trial's log; 0: all
   /// The network through which the hosts of a group reach each other, as "10.1.0.0/16"; empty: none is named.
   std::string network = {};
@@ -246,7 +246,7 @@ struct Workload {
   std::optional<std::int64_t> trials;  ///< trials still to be done; nullopt: unknown
   Resources each;                      ///< resources of a trial, or of each of its workers
   int workers = 1;                     ///< minimum number of workers of a trial
-  int most_workers = 1;                ///< maximum number of workers of a trial
+  int max_workers = 1;                 ///< maximum number of workers of a trial
   std::int64_t concurrency = 0;        ///< maximum number of concurrent trials; 0: no limit
   std::filesystem::path directory;     ///< the experiment's folder, which need not exist yet
   bool ordered = false;                ///< decisions do not depend on which hosts are there when
@@ -260,7 +260,7 @@ struct Workload {
     std::int64_t at_once = limit;
     if (trials && *trials > 0) at_once = std::min(at_once, *trials);
     if (concurrency > 0) at_once = std::min(at_once, concurrency);
-    return static_cast<int>(std::min<std::int64_t>(limit, at_once * std::max(1, most_workers)));
+    return static_cast<int>(std::min<std::int64_t>(limit, at_once * std::max(1, max_workers)));
   }
 };
 

@@ -38,7 +38,7 @@ class GroupRun {
   /// Carries out a Launch (of a parked attempt), Continue, Pause, Stop or Resize of this attempt.
   Actions perform(const Command& command);
   /// Processes an event of a member. Events of members that are gone are ignored, except Checkpointed.
-  Actions hear(Event event);
+  Actions on_event(Event event);
   /// These members were lost together.
   Actions lost(const std::vector<int>& members, Cause cause);
   /// These members will be lost soon. The attempt goes on without them, or, if it cannot, ends after its next report.
@@ -66,14 +66,14 @@ class GroupRun {
   void on(Resize c);
   void on(const GroupMessage&) {}
 
-  void heard(Started& e);
-  void heard(Reported& e);
-  void heard(Checkpointed& e);
-  void heard(Paused& e);
-  void heard(Finished& e) { ended(e.member, e); }
-  void heard(Stopped& e) { ended(e.member, e); }
-  void heard(Failed& e) { ended(e.member, e); }
-  void heard(GroupMessage& m);
+  void received(Started& e);
+  void received(Reported& e);
+  void received(Checkpointed& e);
+  void received(Paused& e);
+  void received(Finished& e) { ended(e.member, e); }
+  void received(Stopped& e) { ended(e.member, e); }
+  void received(Failed& e) { ended(e.member, e); }
+  void received(GroupMessage& m);
   void late(const GroupMessage& m);
   void end_late(int member);
   void tell_waiting();
@@ -83,7 +83,7 @@ class GroupRun {
   void all_given_up();
   void end_if_stuck();
   template <class E>
-  void heard(E& e) {
+  void received(E& e) {
     out_.up.emplace_back(std::move(e));
   }
 
@@ -91,7 +91,7 @@ class GroupRun {
   void ended(int member, const Stopped& e);
   void ended(int member, Failed e);
   void leave(int member);
-  void lose(std::vector<int> members, Cause cause);
+  void on_loss(std::vector<int> members, Cause cause);
   void tell_lost(std::vector<int> ranks);
   void halt_before();
   void tell_halted();
@@ -99,7 +99,7 @@ class GroupRun {
   std::vector<int> training(std::uint32_t generation) const;
   void fail_all(Cause cause);
   void form(std::vector<int> from);
-  void follow(const std::vector<group::Action>& actions);
+  void apply(const std::vector<group::Action>& actions);
   void halt(int member, std::uint32_t generation, const std::vector<int>& ranks);
   void tell_places();
   void tell_place(int member);

@@ -53,7 +53,7 @@ class Groups {
     return true;
   }
   /// Queues an event if it comes from a member of one of these groups; returns whether it does.
-  bool hear(Event& event) {
+  bool on_event(Event& event) {
     if (!used_) return false;
     const std::lock_guard guard(mutex_);
     const bool ours = std::visit(
@@ -68,7 +68,7 @@ class Groups {
     return ours;
   }
   /// Members of an attempt were lost together, or (`leaving`) will be soon. Ignored if the attempt has no group here.
-  void lose(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving = false) {
+  void on_loss(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving = false) {
     const std::lock_guard guard(mutex_);
     queue_.emplace_back(Loss{trial, attempt, std::move(members), std::move(cause), leaving});
   }
@@ -117,35 +117,35 @@ class Groups {
       if (auto* command = std::get_if<Command>(&next))
         carry_out(*command);
       else if (auto* event = std::get_if<Event>(&next))
-        tell(*event);
+        deliver(*event);
       else
-        lose(std::get<Loss>(next));
+        on_loss(std::get<Loss>(next));
     }
   }
-  void lose(Loss& loss) {
+  void on_loss(Loss& loss) {
     if (const auto run = find(loss.trial, loss.attempt))
-      follow(loss.trial, run,
-             loss.leaving ? run->warn(loss.members, std::move(loss.cause))
-                          : run->lost(loss.members, std::move(loss.cause)));
+      apply(loss.trial, run,
+            loss.leaving ? run->warn(loss.members, std::move(loss.cause))
+                         : run->lost(loss.members, std::move(loss.cause)));
   }
   void carry_out(Command& command) {
     if (auto* launch = std::get_if<Launch>(&command); launch != nullptr && !launch->parked) {
       const TrialId trial = launch->trial;
       const auto run = std::make_shared<GroupRun>(std::move(*launch), network_);
       runs_[trial] = run;
-      return follow(trial, run, run->begin());
+      return apply(trial, run, run->begin());
     }
     const auto [trial, attempt] = std::visit([](const auto& c) { return std::pair(c.trial, c.attempt); }, command);
     const auto run = find(trial, attempt);
     if (run)
-      follow(trial, run, run->perform(command));
+      apply(trial, run, run->perform(command));
     else if (std::holds_alternative<Launch>(command))
       outlets_.up(
           Failed{trial,
                  attempt,
                  {.source = FailureSource::infrastructure, .text = "while it was paused: its workers are gone"}});
   }
-  void tell(Event& event) {
+  void deliver(Event& event) {
     const auto [trial, attempt] = std::visit(
         [](const auto& e) {
           if constexpr (requires { e.attempt; })
@@ -154,13 +154,13 @@ class Groups {
             return std::pair<TrialId, Attempt>(-1, 0);
         },
         event);
-    if (const auto run = find(trial, attempt)) follow(trial, run, run->hear(std::move(event)));
+    if (const auto run = find(trial, attempt)) apply(trial, run, run->on_event(std::move(event)));
   }
   std::shared_ptr<GroupRun> find(TrialId trial, Attempt attempt) const {
     const auto found = runs_.find(trial);
     return found != runs_.end() && found->second->attempt() == attempt ? found->second : nullptr;
   }
-  void follow(TrialId trial, const std::shared_ptr<GroupRun>& run, GroupRun::Actions actions) {
+  void apply(TrialId trial, const std::shared_ptr<GroupRun>& run, GroupRun::Actions actions) {
     if (run->over()) {
       const std::lock_guard guard(mutex_);
       if (const auto known = known_.find(trial); known != known_.end() && known->second == run->attempt())

@@ -34,7 +34,7 @@ class InlineExecutor {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 inline InlineExecutor run_inline() { return {}; }

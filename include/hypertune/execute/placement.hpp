@@ -189,8 +189,7 @@ class Placement {
   std::string waits_for_host() const;
 
   static std::int64_t fixed(double amount) {
-    if (!(amount >= 0) || amount > 1e12)
-      fail(Errc::usage, "a resource of {} makes no sense: it must be 0 or more", amount);
+    if (!(amount >= 0) || amount > 1e12) fail(Errc::usage, "a resource of {} is out of range (0 to 1e12)", amount);
     return std::llround(amount * unit);
   }
   static Amounts amounts(const Resources& r);

@@ -44,7 +44,7 @@ class SimulatedExecutor {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 inline SimulatedExecutor simulated(SimulationOptions options = {}) { return SimulatedExecutor(std::move(options)); }

@@ -23,10 +23,11 @@ class SimulatedMachines {
  public:
   /// Throws an Error of kind `usage` that names an invalid option.
   explicit SimulatedMachines(SimulationOptions options) : options_(std::move(options)) {
+    options_.workers.give_to(options_.pool);
     require_sound();
-    speeds_.assign(static_cast<std::size_t>(options_.workers), 1.0);
+    speeds_.assign(static_cast<std::size_t>(options_.pool), 1.0);
     if (options_.speed_spread > 0)
-      for (int w = 0; w < options_.workers; ++w)
+      for (int w = 0; w < options_.pool; ++w)
         speeds_[static_cast<std::size_t>(w)] =
             std::exp(options_.speed_spread * normal(derived_rng(options_.seed, {1, static_cast<std::uint64_t>(w)})));
   }
@@ -34,8 +35,8 @@ class SimulatedMachines {
   const SimulationOptions& options() const { return options_; }
   std::vector<Host> hosts() const {
     std::vector<Host> hosts;
-    hosts.reserve(static_cast<std::size_t>(options_.workers));
-    for (int w = 0; w < options_.workers; ++w)
+    hosts.reserve(static_cast<std::size_t>(options_.pool));
+    for (int w = 0; w < options_.pool; ++w)
       hosts.push_back({.name = detail::format("worker-{}", w), .total = options_.worker});
     return hosts;
   }
@@ -71,7 +72,7 @@ class SimulatedMachines {
  private:
   void require_sound() const {
     const SimulationOptions& o = options_;
-    if (o.workers < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", o.workers);
+    if (o.pool < 1) fail(Errc::usage, "a simulation needs at least one worker, not {}", o.pool);
     const auto within = [](const char* option, double value, double most, const char* bounds) {
       if (!(value >= 0 && value <= most))  // also false for NaN
         fail(Errc::usage, "simulation option '{}' is {}, but must be {}", option, value, bounds);
@@ -83,8 +84,8 @@ class SimulatedMachines {
     within("straggle_probability", o.straggle_probability, 1, "from 0 to 1");
     within("failure_probability", o.failure_probability, 1, "from 0 to 1");
     for (const auto& outage : o.outages) {
-      if (outage.worker < 0 || outage.worker >= o.workers)
-        fail(Errc::usage, "an outage is of worker {}, but they count from 0 to {}", outage.worker, o.workers - 1);
+      if (outage.worker < 0 || outage.worker >= o.pool)
+        fail(Errc::usage, "an outage is of worker {}, but they count from 0 to {}", outage.worker, o.pool - 1);
       within("outage.at", outage.at, finite, "a finite number of 0 or more");
       within("outage.until", outage.until, finite, "a finite number of 0 or more (0: never)");
     }

@@ -1,6 +1,7 @@
 // SimulationOptions: the options of a SimulatedExecutor.
 #pragma once
 
+#include <hypertune/detail/old_name.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
@@ -21,8 +22,9 @@ struct Outage {
 /// The behaviour of the simulated machines. Every random number is a function of the seed and its purpose. Numbers are
 /// 0 or more, probabilities at most 1; SimulatedExecutor checks them.
 struct SimulationOptions {
-  int workers = 4;        ///< 1 or more
-  Resources worker = {};  ///< resources of each worker
+  int pool = 4;                       ///< the number of workers: 1 or more
+  detail::OldName<int> workers = {};  ///< now pool
+  Resources worker = {};              ///< resources of each worker
   /// How long step number `step` (from 0) of a trial takes on a worker of speed 1, in virtual seconds.
   std::function<Seconds(const Params&, int step)> step_seconds = {};  ///< empty: 1 s
   /// The speed of a group relative to one worker; empty: proportional to the number of workers. A group waits for its

@@ -53,7 +53,7 @@ class ThreadExecutor {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 /// An executor with `cpus` cores of this machine; 0: all of them.

@@ -25,11 +25,11 @@ struct LinkActions {
 };
 
 struct LinkOptions {
-  Seconds hang_limit = 0;  ///< seconds without a report or alive() until an attempt counts as hung; 0: no limit
-  Seconds grace = 5;       ///< seconds between a Stop within a step and the kill
+  Seconds hang_timeout = 0;  ///< seconds without a report or alive() until an attempt counts as hung; 0: no limit
+  Seconds stop_grace = 5;    ///< seconds between a Stop within a step and the kill
   /// For members of a group: seconds without any message of the process, which sends signs of life while it computes,
   /// until it counts as lost. (The other members report a late one themselves, if any of them runs.) 0: no limit.
-  Seconds silence_limit = 60;
+  Seconds silence_timeout = 60;
   bool prints = false;    ///< an external command: its output counts as sign of life
   bool reusable = false;  ///< whether the process can run another attempt
   wire::Welcome welcome = {};
@@ -151,8 +151,8 @@ class WorkerLink {
     Seconds at = std::numeric_limits<Seconds>::infinity();
     if (killed_ || state_ == State::gone) return at;
     if (kill_at_) at = *kill_at_;
-    if (options_.hang_limit > 0 && (state_ == State::running || (state_ == State::greeting && launch_)))
-      at = std::min(at, heard_ + options_.hang_limit);
+    if (options_.hang_timeout > 0 && (state_ == State::running || (state_ == State::greeting && launch_)))
+      at = std::min(at, heard_ + options_.hang_timeout);
     return std::min(at, silent_at());
   }
   LinkActions tick(Seconds now) {
@@ -166,7 +166,7 @@ class WorkerLink {
       kill_cause_ = Cause{.source = FailureSource::user,
                           .text = detail::format("hung: {} for {} s",
                                                  options_.prints ? "nothing was printed" : "no report and no alive()",
-                                                 options_.hang_limit)};
+                                                 options_.hang_timeout)};
     killed_ = out.kill = true;
     return out;
   }
@@ -176,9 +176,9 @@ class WorkerLink {
   // If the driver itself was stopped, unread messages may be waiting: so the limit is extended once by 10 s.
   Seconds silent_at() const {
     constexpr Seconds once_more = 10;
-    if (options_.silence_limit <= 0 || state_ != State::running || !launch_ || !launch_->seat)
+    if (options_.silence_timeout <= 0 || state_ != State::running || !launch_ || !launch_->seat)
       return std::numeric_limits<Seconds>::infinity();
-    return doubted_ ? *doubted_ + once_more : spoke_ + options_.silence_limit;
+    return doubted_ ? *doubted_ + once_more : spoke_ + options_.silence_timeout;
   }
 
   void send_launch(LinkActions& out) {
@@ -201,19 +201,19 @@ class WorkerLink {
           state_ = State::running;
           silent_stop_ = true;
           out.send.emplace_back(stop);
-          kill_at_ = now + options_.grace;
+          kill_at_ = now + options_.stop_grace;
           stopping_ = true;
         } else {
           launch_.reset();
           leave(out);
-          kill_at_ = now + options_.grace;
+          kill_at_ = now + options_.stop_grace;
         }
         break;
       case State::running:
       case State::waiting:
         if (stopping_) break;
         stopping_ = true;
-        kill_at_ = now + options_.grace;
+        kill_at_ = now + options_.stop_grace;
         out.send.emplace_back(stop);
         break;
       default: break;
@@ -306,7 +306,7 @@ class WorkerLink {
     }
     if (!silent) held_ = std::move(event);
     leave(out);
-    kill_at_ = now + options_.grace;
+    kill_at_ = now + options_.stop_grace;
   }
 
   LinkOptions options_;

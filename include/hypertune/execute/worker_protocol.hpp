@@ -235,12 +235,13 @@ class WireReader : public PayloadReader {
     m.version = small<std::uint32_t>();
     m.directory = text();
     m.heartbeat = real();
-    if (!(m.heartbeat >= 0 && m.heartbeat < 1e9)) bad("the interval of heartbeats makes no sense");
+    if (!(m.heartbeat >= 0 && m.heartbeat < 1e9)) bad("the interval of heartbeats is out of range (0 to 1e9 s)");
     m.checkpoints = text();
     m.origins.resize(count(1));
     for (auto& origin : m.origins) origin = text();
     m.log_limit = number();
-    if (m.log_limit > 0 && m.log_limit < least_log_limit) bad("the log limit makes no sense");
+    if (m.log_limit > 0 && m.log_limit < least_log_limit)
+      bad("the log limit is out of range (0, or 4096 bytes and more)");
   }
   void get(Resources& r) {
     r.cpus = real();
@@ -381,7 +382,7 @@ class WireReader : public PayloadReader {
   }
   int step() {
     const int value = small_number();
-    if (value < 0 || value == std::numeric_limits<int>::max()) bad("a step's number makes no sense");
+    if (value < 0 || value == std::numeric_limits<int>::max()) bad("a step's number is out of range (0 to 2^31 - 2)");
     return value;
   }
 };

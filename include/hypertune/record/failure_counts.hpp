@@ -12,7 +12,7 @@ struct FailureCounts {
   std::array<int, 3> failures{};  ///< attempts that failed, by FailureSource
   int lost = 0;                   ///< attempts among these whose host was lost
 
-  /// The failures that count against the trial (max_failures): those of the user's code, and those of the
+  /// The failures that count against the trial (max_retries): those of the user's code, and those of the
   /// infrastructure unless the host was lost. A preemption, a lost host or a killed driver is not a failure of the
   /// trial.
   int failure_count() const {

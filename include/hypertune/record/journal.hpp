@@ -38,7 +38,7 @@ struct JournalOptions {
   Sync sync = Sync::full;           ///< which failures an acknowledged record survives
   std::size_t max_waiting = 16384;  ///< records that may wait to be committed; append() waits if there are more
   /// If nothing is committed for this long while somebody waits for it, that is an error instead of a hang.
-  std::chrono::milliseconds stall_limit = std::chrono::minutes(2);
+  std::chrono::milliseconds stall_timeout = std::chrono::minutes(2);
   /// How long after a commit further records are gathered for the next one, unless somebody waits for them. A killed
   /// process loses the records of that time, too.
   std::chrono::microseconds gather_time = std::chrono::milliseconds(1);
@@ -247,20 +247,20 @@ class Journal {
       int& count;
     };
 
-    // Waits for `done` or a failure; throws if no commit succeeds for options_.stall_limit.
+    // Waits for `done` or a failure; throws if no commit succeeds for options_.stall_timeout.
     template <class Done>
     void await(std::unique_lock<std::mutex>& guard, const Done& done) {
       const Waiter counted(waiters_);
       work_.notify_one();
       while (!done() && !failure_) {
         const std::int64_t before = announced + committed;
-        if (progress_.wait_for(guard, options_.stall_limit, [&] { return done() || failure_; })) return;
+        if (progress_.wait_for(guard, options_.stall_timeout, [&] { return done() || failure_; })) return;
         if (announced + committed == before)
           fail(
               Errc::io,
               "the journal in '{}' has written nothing for {} s: the disk hangs, or an on_committed function waits for "
               "the thread that waits here",
-              directory.string(), std::chrono::duration<double>(options_.stall_limit).count());
+              directory.string(), std::chrono::duration<double>(options_.stall_timeout).count());
       }
     }
 

@@ -17,7 +17,7 @@ namespace hypertune::inline v0 {
 /// A separate thread reads the Journal and sends what is new in pieces. So the experiment never waits for the server,
 /// memory does not grow while the server is unreachable, and nothing is lost, because the Journal has everything. If
 /// the server does not answer, the thread tries again, first after a second and at most a minute later; this is
-/// reported once. What could not be sent within `patience` after the experiment's end is reported as well, and the next
+/// reported once. What could not be sent within `flush_grace` after the experiment's end is reported as well, and the next
 /// --resume sends it. Runs are found again by their tags, and MLflow stores equal metrics once, so that sending
 /// something twice has no effect.
 ///
@@ -35,7 +35,7 @@ class MlflowLogger {
   void on_batch_end();
   std::string name() const { return "mlflow"; }
 
-  /// Waits until everything recorded is sent, for at most `patience`. Returns whether it is.
+  /// Waits until everything recorded is sent, for at most `flush_grace`. Returns whether it is.
   bool flush();
 
  private:

@@ -135,7 +135,7 @@ struct AttemptFailed {
   /// The host may be the cause: the failure does not count, and the trial is tried again on another host.
   bool doubted = false;
   std::string host = {};  ///< with several workers: that of the worker that failed; empty: none did, or not known
-  /// Whether it counts against the trial (max_failures). It is stored for SQL queries, which cannot find out whether a
+  /// Whether it counts against the trial (max_retries). It is stored for SQL queries, which cannot find out whether a
   /// host was lost. nullopt: not known, as in records of earlier versions.
   std::optional<bool> counts = {};
 };

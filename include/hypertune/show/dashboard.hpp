@@ -51,7 +51,7 @@ class Dashboard {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 /// For Options::dashboard: serves the page of an experiment while it runs, and prints its address on the standard

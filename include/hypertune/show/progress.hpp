@@ -34,10 +34,10 @@ struct Capacity {
   double cpus = 0, gpus = 0;  ///< of all hosts together; 0: not shown
   /// How much of it is in use; nullopt: what the running trials have, according to the records.
   std::optional<double> cpus_used = {}, gpus_used = {};
-  std::size_t held = 0;                     ///< trials that count as running but whose hosts are not there yet
-  Resources per_trial;                      ///< resources of each trial, or of each of its workers
-  int least_workers = 1, most_workers = 1;  ///< per trial
-  Seconds time_limit = 0;                   ///< seconds from the start after which the experiment ends; 0: none
+  std::size_t held = 0;                    ///< trials that count as running but whose hosts are not there yet
+  Resources per_trial;                     ///< resources of each trial, or of each of its workers
+  int least_workers = 1, max_workers = 1;  ///< per trial
+  Seconds time_limit = 0;                  ///< seconds from the start after which the experiment ends; 0: none
 };
 
 /// The state behind the display. A plain value, quick to copy: it contains running trials, but no waiting or ended

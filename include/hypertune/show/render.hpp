@@ -115,7 +115,7 @@ inline std::string best_text(const ExperimentProgress& p, std::size_t objective)
 
 /// "3 workers a trial"; empty if there is only one.
 inline std::string workers_text(const ExperimentProgress& p) {
-  const auto [least, most] = std::pair(p.capacity().least_workers, p.capacity().most_workers);
+  const auto [least, most] = std::pair(p.capacity().least_workers, p.capacity().max_workers);
   if (most <= 1) return {};
   return least < most ? detail::format("{} to {} workers a trial", least, most)
                       : detail::format("{} workers a trial", most);

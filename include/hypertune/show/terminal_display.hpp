@@ -40,34 +40,34 @@ struct TerminalOptions {
 /// value. All members may be called from any thread.
 class TerminalDisplay {
  public:
-  explicit TerminalDisplay(TerminalOptions options = {}) : self_(std::make_unique<Self>(std::move(options))) {}
+  explicit TerminalDisplay(TerminalOptions options = {}) : state_(std::make_unique<State>(std::move(options))) {}
 
   /// A record from before a resumption: it is counted, but not announced.
   void catch_up(const Record& record) {
-    const std::lock_guard lock(self_->mutex);
-    self_->tracker.add(record, false);
+    const std::lock_guard lock(state_->mutex);
+    state_->tracker.add(record, false);
   }
   /// Sets what the records do not contain; see Capacity.
   void set_capacity(Capacity capacity) {
-    const std::lock_guard lock(self_->mutex);
-    self_->tracker.set_capacity(std::move(capacity));
+    const std::lock_guard lock(state_->mutex);
+    state_->tracker.set_capacity(std::move(capacity));
   }
   /// Prints a line above the table (a warning, a hint). Nothing with `quiet`. While an experiment runs, the drawing
   /// thread does it: the caller does not wait for the terminal.
-  void print(std::string_view line) { self_->print(line); }
+  void print(std::string_view line) { state_->print(line); }
   /// Whether a table is drawn in place.
-  bool live() const { return self_->live; }
+  bool live() const { return state_->live; }
 
   // Callback
-  void on_record(const Record& record) { self_->on_record(record); }
+  void on_record(const Record& record) { state_->on_record(record); }
   std::string name() const { return "terminal"; }
 
  private:
-  struct Self {
-    explicit Self(TerminalOptions o);
-    Self(const Self&) = delete;
-    Self& operator=(const Self&) = delete;
-    ~Self() { close(); }
+  struct State {
+    explicit State(TerminalOptions o);
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() { close(); }
 
     void on_record(const Record& record);
     void print(std::string_view line);
@@ -96,7 +96,7 @@ class TerminalDisplay {
     bool announced = false;
   };
 
-  std::unique_ptr<Self> self_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0

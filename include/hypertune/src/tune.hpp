@@ -5,7 +5,7 @@
 #include <hypertune/tune/impl/control.hpp>
 #include <hypertune/tune/impl/controller.hpp>
 #include <hypertune/tune/impl/controller_events.hpp>
-#include <hypertune/tune/impl/controller_person.hpp>
+#include <hypertune/tune/impl/controller_requests.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>
 #include <hypertune/tune/impl/curve_beyond.hpp>
 #include <hypertune/tune/impl/dispatcher.hpp>

@@ -19,7 +19,7 @@ namespace hypertune::inline v0::detail {
 
 class OperationOrder {
  public:
-  static constexpr std::size_t most_under_way = 32;
+  static constexpr std::size_t max_under_way = 32;
   using Work = std::function<void()>;
   /// Tells whether something is done, without waiting. May throw; it is not called again then.
   using IsDone = std::function<bool()>;
@@ -133,7 +133,7 @@ class OperationOrder {
     for (;;) {
       if (!under_way.empty() && end_first(state, lock, under_way)) {
         pauses = {};
-      } else if (state.has_next() && under_way.size() < most_under_way) {
+      } else if (state.has_next() && under_way.size() < max_under_way) {
         begin_next(state, lock, under_way);
       } else if (!under_way.empty()) {
         pauses.pause(lock, state.changed);

@@ -60,7 +60,7 @@ class Program {
   /// ended.
   virtual bool external() const { return false; }
   /// Seconds that a run may take to end when it is asked to. It is not killed earlier.
-  virtual double grace() const { return 0; }
+  virtual double stop_grace() const { return 0; }
 };
 
 }  // namespace hypertune::inline v0

@@ -36,7 +36,7 @@ constexpr const char* to_string(TrialState state) {
   return "unknown";
 }
 
-/// What caused an end. Each source is counted separately; a preemption does not count against `max_failures`.
+/// What caused an end. Each source is counted separately; a preemption does not count against `max_retries`.
 enum class FailureSource : std::uint8_t { user, infrastructure, preemption };
 
 constexpr const char* to_string(FailureSource source) {

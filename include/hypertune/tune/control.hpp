@@ -62,7 +62,7 @@ class ControlPipe {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 /// Sends a request to the driver of the experiment in `directory` and waits for its answer. Errors: `usage` (no driver

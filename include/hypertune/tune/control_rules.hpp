@@ -47,8 +47,8 @@ struct ControlRules {
   /// Decide as if no host were ever lost: the trials of a lost host keep their turns, and wait for it if there is no
   /// room elsewhere.
   bool ordered = false;
-  Seconds host_patience = 600;  ///< … for at most this long
-  Seconds loss_patience = 0;    ///< how long a loss of a worker waits for others that belong to it (GatheredLosses)
+  Seconds host_timeout = 600;  ///< … for at most this long
+  Seconds loss_patience = 0;   ///< how long a loss of a worker waits for others that belong to it (GatheredLosses)
   /// Tell the user about each change of a trial's workers, about each failure that is tried on another host first, and
   /// that trials do not save though they were asked to.
   /// Off in simulations, which have many of these.

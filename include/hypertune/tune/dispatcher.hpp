@@ -92,7 +92,7 @@ class Dispatcher {
   struct Wanted {
     int most;
     const char* why;
-    bool by_person = false;
+    bool by_user = false;
   };
   /// `run`: nullptr if the trial is about to start.
   Wanted wanted_workers(TrialId trial, const LiveTrial* run) const;

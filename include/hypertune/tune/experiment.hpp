@@ -119,16 +119,16 @@ class Experiment {
       fail(Errc::usage, ".samples is {}: it must be 0 (all of a grid) or more", *options.samples);
     if (options.concurrency < 0)
       fail(Errc::usage, ".concurrency is {}: it must be 0 (no limit) or more", options.concurrency);
-    if (options.max_failures < 0) fail(Errc::usage, ".max_failures is {}: it must be 0 or more", options.max_failures);
+    if (options.max_retries < 0) fail(Errc::usage, ".max_retries is {}: it must be 0 or more", options.max_retries);
     if (options.max_failed_trials < 0)
       fail(Errc::usage, ".max_failed_trials is {}: it must be 0 (no limit) or more", options.max_failed_trials);
-    for (const auto& [name, seconds] : {std::pair(".ordered_patience", options.ordered_patience),
-                                        {".hang_limit", options.hang_limit},
+    for (const auto& [name, seconds] : {std::pair(".ordered_timeout", options.ordered_timeout),
+                                        {".hang_timeout", options.hang_timeout},
                                         {".interrupt_grace", options.interrupt_grace}})
       if (!(seconds >= 0)) fail(Errc::usage, "{} is {}: it must be 0 s or more", name, seconds);
-    if (!(options.hang_limit < longest_hang_limit))
-      fail(Errc::usage, ".hang_limit is {} s: it must be below {:g} s (0 is without a limit)", options.hang_limit,
-           longest_hang_limit);
+    if (!(options.hang_timeout < longest_hang_timeout))
+      fail(Errc::usage, ".hang_timeout is {} s: it must be below {:g} s (0 is without a limit)", options.hang_timeout,
+           longest_hang_timeout);
     trials_per_sample(space, options.search);
     const Resources& r = options.resources;
     if (!(r.cpus >= 0) || !(r.gpus >= 0)) fail(Errc::usage, ".resources: cpus and gpus must be 0 or more");
@@ -243,7 +243,7 @@ class Experiment {
   void make_display(const Options& options) {
     capacity_.per_trial = options.resources;
     capacity_.least_workers = options.workers.min;
-    capacity_.most_workers = options.workers.max;
+    capacity_.max_workers = options.workers.max;
     if (const auto limit = ExperimentStop(options.stop, objectives_).next_time(0)) capacity_.time_limit = *limit;
     display_ = std::make_unique<TerminalDisplay>(
         TerminalOptions{.plain = options.display == Display::plain || facts_.survivors, .capacity = capacity_});
@@ -283,11 +283,11 @@ class Experiment {
     rules.workers = options.workers;
     rules.resize = options.resize;
     rules.metric_given = !options.objectives.empty() || options.metric.given();
-    rules.failures = {options.max_failures, options.max_failed_trials};
+    rules.failures = {options.max_retries, options.max_failed_trials};
     rules.checkpoint = options.checkpoint;
     rules.manual = facts_.manual;
     rules.ordered = options.ordered && !facts_.survivors;
-    rules.host_patience = options.ordered_patience;
+    rules.host_timeout = options.ordered_timeout;
     rules.startup = facts_.startup;
     rules.loss_patience = facts_.survivors ? 0 : loss_patience;
     rules.tell_changes = !facts_.survivors;

@@ -50,7 +50,7 @@ class ExperimentState {
  public:
   /// After this many preempted attempts of a trial in a row, the loss of one of its workers counts as the trial's own
   /// failure, because the trial may be the reason.
-  static constexpr std::uint8_t most_taken = 3;
+  static constexpr std::uint8_t max_taken = 3;
 
   ExperimentState(SearchSpace space, AnySearcher searcher, AnyScheduler scheduler, std::vector<Objective> objectives,
                   const StopCondition& stop, const SearchContext& goal, std::vector<MetricBound> constraints = {},

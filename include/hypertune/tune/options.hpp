@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/policy.hpp>
+#include <hypertune/detail/old_name.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/record/callback.hpp>
@@ -69,11 +70,13 @@ struct Options {
   int concurrency = 0;  ///< concurrent trials; 0: as many as there is room for
 
   /// how often a trial is tried again, from its last checkpoint; preemptions do not count
-  int max_failures = 0;
+  int max_retries = 0;
+  detail::OldName<int> max_failures = {};  ///< now max_retries
   int max_failed_trials = 0;  ///< the experiment ends when more trials than this have failed for good; 0: no limit
   /// seconds without a report or Context::alive() (in a Study: without any call about it) until a trial counts as hung;
   /// 0: never
-  Seconds hang_limit = 0;
+  Seconds hang_timeout = 0;
+  detail::OldName<Seconds> hang_limit = {};  ///< now hang_timeout
 
   std::uint64_t log_limit = default_log_limit;  ///< bytes kept of each trial's log (start and end); 0: all
 
@@ -85,8 +88,9 @@ struct Options {
   std::vector<KnownResult> known = {};  ///< configurations whose result is known
   Setting<std::uint64_t> seed = Setting<std::uint64_t>::unset(0);
   bool ordered = false;  ///< take reports in the order of step and trial: reproducible, a little slower
-  /// with ordered: seconds to wait for a lost host if its trials find no room elsewhere
-  Seconds ordered_patience = 600;
+  /// with ordered: seconds without a lost host after which it is given up, if its trials find no room elsewhere
+  Seconds ordered_timeout = 600;
+  detail::OldName<Seconds> ordered_patience = {};  ///< now ordered_timeout
 
   std::filesystem::path output = {};  ///< the experiment's folder; empty: runs/<name>, or runs/<name>-2, …
   bool resume = false;                ///< go on with the experiment in `output`, or begin it if there is none
@@ -113,6 +117,13 @@ struct Options {
   /// kept.
   bool exit_if_stuck = false;
   Seconds interrupt_grace = 10;  ///< seconds that trials have to report after the first Ctrl-C
+
+  /// Options by the names of earlier versions, under their new ones.
+  void take_old_names() {
+    max_failures.give_to(max_retries);
+    hang_limit.give_to(hang_timeout);
+    ordered_patience.give_to(ordered_timeout);
+  }
 };
 
 /// The objectives of `options`: those given, else metric and mode. Throws an Error of kind `usage` if there is none.

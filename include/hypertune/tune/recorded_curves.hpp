@@ -64,7 +64,7 @@ class RecordedCurves {
   /// The values of a report with their names. Bounded metrics without a value are left out.
   Metrics metrics(std::span<const double> values) const;
 
-  int most_at_once() const { return most_at_once_; }  ///< trials that ran at the same time
+  int max_at_once() const { return max_at_once_; }    ///< trials that ran at the same time
   Seconds startup() const { return startup_; }        ///< median duration of an attempt's startup
   Seconds usual_step() const { return usual_step_; }  ///< seconds per report: the median of the trials' medians
   Seconds elapsed() const { return elapsed_; }        ///< seconds, without the time between drivers
@@ -82,7 +82,7 @@ class RecordedCurves {
   std::vector<RecordedTrial> trials_;
   std::vector<int> grid_;
   std::vector<Improvement> improvements_;
-  int most_at_once_ = 0;
+  int max_at_once_ = 0;
   Seconds startup_ = 0, usual_step_ = 0, elapsed_ = 0;
 };
 

@@ -47,7 +47,7 @@ class ErasedStudy {
 
   /// The next trial; nullopt if there is none now (limit(), a scheduler that waits), or never will be: see exhausted().
   /// First marks as failed the trials that are out and were not mentioned in any call for longer than
-  /// options.hang_limit.
+  /// options.hang_timeout.
   std::optional<Ask> ask();
   bool exhausted() const;
   /// The trials that are out: asked for, not told yet, and not ended or paused by the answer to their last report.
@@ -66,7 +66,7 @@ class ErasedStudy {
   void tell(TrialId trial, Report result);
   void tell(TrialId trial, double value);
   void tell(TrialId trial, const std::vector<double>& values);
-  /// Ends a trial that failed. As long as options.max_failures allows, ask() hands it out again.
+  /// Ends a trial that failed. As long as options.max_retries allows, ask() hands it out again.
   void tell_failed(TrialId trial, std::string why = "told as failed");
 
   /// Records attributes of a trial that was asked for, even if it has ended, or of the whole study. Errors of kind
@@ -88,7 +88,7 @@ class ErasedStudy {
 
  private:
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 /// A Study for the user's own configuration type.

@@ -63,7 +63,7 @@ class Tuner {
   void start(std::function<void(std::exception_ptr, Results)> done);
 
   class State;
-  std::unique_ptr<State> self_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0

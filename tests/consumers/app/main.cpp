@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
                                  .samples = 20,
                                  .schedule = ht::Asha{.grace_period = 1, .max_steps = 9, .reduction_factor = 3},
 #ifdef APP_HAS_PROCESSES
-                                 .executor = ht::processes({.workers = 2}),
+                                 .executor = ht::processes({.pool = 2}),
 #endif
                                  .seed = 1,
                                  .output = argv[1],

@@ -236,7 +236,7 @@ TEST_CASE("a program that is not ours, or that never speaks, ends the experiment
              ContainsSubstring("ended with exit code") && ContainsSubstring("unrecognized option"));
   auto mute = workers_of(*kubernetes, 1);
   mute.arguments = {"mute"};
-  mute.options.notice = 1;
+  mute.options.save_grace = 1;
   mute.remote.timeouts.connect = 2;
   mute.remote.timeouts.refusals = 1;
   CHECK_THAT(complaint_of(mute, "mute"),

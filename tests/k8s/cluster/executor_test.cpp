@@ -92,7 +92,7 @@ TEST_CASE("a worker that runs out of memory gets more, in its pod, and the trial
   std::ofstream(folder.path() / "eat.sh") << "dd if=/dev/zero of=/dev/null bs=150M count=1 && echo '{\"loss\": 1}'\n";
   auto setup = workers_of(*kubernetes, 1);
   setup.options.memory = std::uint64_t{100} << 20U;
-  setup.options.most_memory = std::uint64_t{400} << 20U;
+  setup.options.max_memory = std::uint64_t{400} << 20U;
   setup.options.file_mounts = {{.remote = "eat.sh", .local = folder.path() / "eat.sh"}};
   setup.remote.program = "command eat.sh x";
   auto options = small(folder.path() / "run", KubernetesExecutor(setup), 1, 1);

@@ -4,7 +4,7 @@
 #include "pod_fleet.hpp"
 #include "preflight.hpp"
 
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/detail/run_clock.hpp>
 
 #include <algorithm>
@@ -250,13 +250,13 @@ TEST_CASE("a pod's own resources are a worker's, without a request of the contai
   if (!kubernetes) return;
   auto options = pods_of(*kubernetes);
   options.cpus = {};
-  options.notice = 1;  // the container beside ours does not heed the notice
+  options.save_grace = 1;  // the container beside ours does not heed the notice
   options.pod =
       "spec: {resources: {requests: {cpu: 300m}, limits: {memory: 200Mi}}, dnsPolicy: Default, containers: "
       "[{name: worker, imagePullPolicy: Never}, {name: side, image: 'hypertune.test/agent:1', imagePullPolicy: Never, "
       "command: [sleep, '1000']}]}";
-  CHECK(room_of(options).cpus == 0.3);
-  CHECK(room_of(options).memory == 200U << 20U);
+  CHECK(capacity_of(options).cpus == 0.3);
+  CHECK(capacity_of(options).memory == 200U << 20U);
   PodFleet fleet(kubernetes->client(), options, plan("level"), quiet());
   fleet.acquire("worker-1", {});
   const auto pods = kubernetes->pods();

@@ -97,8 +97,8 @@ TEST_CASE("two experiments of groups that each hold a part of a full cluster giv
     setup.options.cpus = cpus;
     setup.options.node_selector = {{"kubernetes.io/hostname", name}};
     setup.options.priority_class = priority;
-    setup.options.group_patience = 10;
-    setup.options.idle = 2;
+    setup.options.group_timeout = 10;
+    setup.options.idle_timeout = 2;
     auto options = small(folder.path() / run, KubernetesExecutor(setup), 1, 10);
     options.resources.cpus = cpus;
     options.workers = {.min = workers_each};

@@ -26,8 +26,8 @@ MachinePods machines_of(const TestKubernetes& kubernetes, const std::string& clu
       {.cluster = cluster, .name_space = kubernetes.name_space(), .kubeconfig = TestKubernetes::kubeconfig()});
 }
 
-MachinePodSpec pod_spec(const std::string& token, const std::string& image = TestKubernetes::image,
-                        const std::string& more = "") {
+MachinePodRequest pod_spec(const std::string& token, const std::string& image = TestKubernetes::image,
+                           const std::string& more = "") {
   return {
       .token = token,
       .node_type = "cpu",

@@ -202,7 +202,7 @@ TEST_CASE("a worker that never connects ends the experiment with one sentence th
   const TemporaryDirectory folder;
   auto setup = workers_of(*kubernetes, 1);
   setup.options.connection = KubernetesOptions::Connection::direct;
-  setup.options.notice = 1;
+  setup.options.save_grace = 1;
   setup.remote.timeouts.refusals = 1;
   setup.remote.timeouts.connect = 4;
   std::string complaint;

@@ -107,7 +107,7 @@ TEST_CASE("a driver outside refuses at once where it lacks a permission, and nee
     setup.options.gpu_class = gpu_class;
     setup.options.gpus = gpu_class.empty() ? 0 : 1;
     setup.options.memory = 1U << 30U;
-    setup.options.most_memory = gpu_class.empty() ? 0 : 1U << 31U;
+    setup.options.max_memory = gpu_class.empty() ? 0 : 1U << 31U;
     return run(small(folder.path() / std::to_string(++runs), KubernetesExecutor(setup), 1, 5));
   };
   take_each_away(*kubernetes, account, {Use::workers, Use::exec, Use::owner_job, Use::resize, Use::claims},

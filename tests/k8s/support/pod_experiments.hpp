@@ -17,8 +17,8 @@ namespace hypertune::inline v0::test {
 inline KubernetesSetup workers_of(const TestKubernetes& kubernetes, int most = 2) {
   KubernetesSetup setup;
   setup.options = pods_of(kubernetes);
-  setup.options.workers = {1, most};
-  setup.options.silence = 4;
+  setup.options.pool = {1, most};
+  setup.options.heartbeat_timeout = 4;
   setup.remote.program = "learner";
   return setup;
 }

@@ -193,7 +193,7 @@ inline KubernetesOptions pods_of(const TestKubernetes& kubernetes) {
   options.image = TestKubernetes::image;
   options.cpus = 0.1;
   options.program = "/bin/test_worker";
-  options.notice = 20;
+  options.save_grace = 20;
   options.pod = "spec: {containers: [{name: worker, imagePullPolicy: Never}], dnsPolicy: Default}";
   return options;
 }

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   std::fflush(stdout);
   hypertune::remote::AgentOptions options;
   options.directory = argv[1];
-  options.processes.workers = std::atoi(argv[2]);
+  options.processes.pool = std::atoi(argv[2]);
   options.processes.pin = false;
   if (argc > 3 && argv[3][0] != '-')  // over ssh, "--hypertune-agent …" follows
     options.cache = std::strtoull(argv[3], nullptr, 10);

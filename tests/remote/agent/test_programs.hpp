@@ -85,7 +85,7 @@ inline std::shared_ptr<const Program> command_program(const std::string& text) {
   words >> script;
   local::CommandOptions options;
   options.command = {"sh", script};
-  options.grace = 2;
+  options.stop_grace = 2;
   std::vector<std::string> names;
   while (words >> name) {
     options.command.push_back("{" + name + "}");

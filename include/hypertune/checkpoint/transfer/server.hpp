@@ -77,8 +77,8 @@ class CheckpointServer {
   void stop();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  class State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0

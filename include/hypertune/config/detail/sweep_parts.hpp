@@ -7,9 +7,9 @@
 #include <hypertune/config/slurm.hpp>
 #include <hypertune/config/ssh.hpp>
 #include <hypertune/config/sweep_keys.hpp>
-#include <hypertune/config/sweep_spec.hpp>
+#include <hypertune/config/sweep_options.hpp>
 #include <hypertune/config/yaml.hpp>
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
 #include <hypertune/record/mlflow_options.hpp>
@@ -170,11 +170,11 @@ inline std::vector<MetricBound> constraints_from_yaml(const Node& node) {
   return constraints;
 }
 
-inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
-  std::vector<LogRuleSpec> rules;
+inline std::vector<LogRuleOptions> log_rules_from_yaml(const Node& node) {
+  std::vector<LogRuleOptions> rules;
   for (const auto& item : node.items()) {
     check_values(item, log_rule_keys());
-    LogRuleSpec rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
+    LogRuleOptions rule{.match = item["match"].as<std::string>(), .where = item["match"].where()};
     for (const auto& what : item["do"].texts()) {
       if (what == "exclude_host")
         rule.exclude_host = true;
@@ -190,10 +190,10 @@ inline std::vector<LogRuleSpec> log_rules_from_yaml(const Node& node) {
 }
 
 /// trial.files: {in.lammps: template.in, run.json: {text: "{}", placeholders: <<name>>}}
-inline std::vector<TrialFileSpec> trial_files_from_yaml(const Node& node) {
-  std::vector<TrialFileSpec> files;
+inline std::vector<TrialFileOptions> trial_files_from_yaml(const Node& node) {
+  std::vector<TrialFileOptions> files;
   for (const auto& [path, value] : node.entries()) {
-    TrialFileSpec file;
+    TrialFileOptions file;
     file.path = path;
     file.where = value.where();
     if (const auto why = refused_trial_file(path); !why.empty()) value.fail("'{}': {}", value.path(), why);
@@ -222,7 +222,7 @@ inline std::vector<TrialFileSpec> trial_files_from_yaml(const Node& node) {
 }
 
 /// trial.measure: [duration, peak_memory], or {wall: duration}
-inline void measure_from_yaml(const Node& node, TrialSpec& trial) {
+inline void measure_from_yaml(const Node& node, TrialOptions& trial) {
   const auto add = [&](const std::string& name, const Node& what) {
     const auto measured = measured_from(what.as<std::string>());
     if (!measured)
@@ -245,7 +245,7 @@ inline void measure_from_yaml(const Node& node, TrialSpec& trial) {
 }
 
 /// trial.command: words, and lists of words that are there together or not at all.
-inline void command_from_yaml(const Node& node, TrialSpec& trial) {
+inline void command_from_yaml(const Node& node, TrialOptions& trial) {
   if (!node.is_list()) {
     trial.command = node.texts();
     return;
@@ -265,7 +265,7 @@ inline void command_from_yaml(const Node& node, TrialSpec& trial) {
 }
 
 /// trial.output, .success, .report and .repeat
-inline void read_runs(const Node& node, TrialSpec& trial) {
+inline void read_runs(const Node& node, TrialOptions& trial) {
   if (node.get("output", std::string("pipe")) == "line") trial.output = CommandOutput::line;
   if (const auto success = node.find("success")) {
     trial.success.clear();
@@ -302,9 +302,9 @@ inline void read_runs(const Node& node, TrialSpec& trial) {
   trial.report = ReportRule::last;
 }
 
-inline TrialSpec trial_from_yaml(const Node& node) {
+inline TrialOptions trial_from_yaml(const Node& node) {
   check_values(node, trial_keys());
-  TrialSpec trial;
+  TrialOptions trial;
   if (node.has("command") == node.has("binary"))
     node.fail("'trial' needs one of 'command' (a list of words) and 'binary' (a path)");
   if (node.has("command")) {
@@ -339,14 +339,14 @@ inline TrialSpec trial_from_yaml(const Node& node) {
   }
   if (const auto environment = node.find("environment"))
     for (const auto& [name, value] : environment->entries()) trial.environment[name] = value.written();
-  if (const auto grace = node.find("grace")) trial.grace = grace->duration();
+  if (const auto grace = node.find("stop_grace")) trial.stop_grace = grace->duration();
   read_runs(node, trial);
   return trial;
 }
 
 /// If `trial.metrics` has expressions, every metric that the sweep uses needs one: there is no other way to report it
 /// for the same step. `node`: where `metric` is named.
-inline void require_expression(const Node& node, const TrialSpec& trial, const std::string& metric) {
+inline void require_expression(const Node& node, const TrialOptions& trial, const std::string& metric) {
   if (trial.metrics.empty() || trial.metrics.contains(metric)) return;
   for (const auto& [name, what] : trial.measure)
     if (name == metric) return;
@@ -364,7 +364,7 @@ inline void refuse_simulated(const Node& node, const std::string& type) {
 }
 
 /// Reads the executors whose workers are requested as the queue of trials needs them. False: it is none of these.
-inline bool elastic_from_yaml(const Node& node, ExecutorSpec& executor) {
+inline bool elastic_from_yaml(const Node& node, ExecutorOptions& executor) {
   if (executor.type == "slurm")
     executor.slurm = slurm_from_yaml(node);
   else if (executor.type == "kubernetes")
@@ -378,8 +378,8 @@ inline bool elastic_from_yaml(const Node& node, ExecutorSpec& executor) {
   node.fail("there is no executor '{}'{}", type, suggestion(type, words({"local", "ssh", "slurm", "kubernetes"})));
 }
 
-inline ExecutorSpec executor_from_yaml(const Node& node) {
-  ExecutorSpec executor;
+inline ExecutorOptions executor_from_yaml(const Node& node) {
+  ExecutorOptions executor;
   if (!node.is_map()) {
     executor.type = node.as<std::string>();
   } else {
@@ -390,8 +390,8 @@ inline ExecutorSpec executor_from_yaml(const Node& node) {
     if (!known) check_keys(node, local_keys());
     if (!known) refuse_executor(node, executor.type);
     check_values(node, executor.type == "ssh" ? ssh_keys() : local_keys());
-    if (const auto workers = node.find("workers")) executor.workers = workers->written();
-    describe_room(executor, OptionReader{node}, "", "");
+    if (const auto isolation = node.find("isolation")) executor.isolation = isolation->written();
+    describe_capacity(executor, OptionReader{node}, "", "");
   }
   refuse_simulated(node, executor.type);
   if (executor.type == "ssh") {
@@ -419,7 +419,7 @@ inline std::string logger_with_options(const Node& item, Options& options, std::
   } else if (name == "mlflow") {
     check_values(item, mlflow_keys());
     MlflowOptions server{.uri = item["uri"].as<std::string>(), .experiment = item.get("experiment", std::string())};
-    if (const auto patience = item.find("patience")) server.patience = patience->duration();
+    if (const auto grace = item.find("flush_grace")) server.flush_grace = grace->duration();
     mlflow.push_back(std::move(server));
   } else {
     type->fail("there is no logger '{}' that takes options{}", name, suggestion(name, known));

@@ -7,7 +7,7 @@
 #include <hypertune/config/slurm_options.hpp>
 #include <hypertune/config/ssh_spec.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 
 #include <string>
 #include <utility>
@@ -19,11 +19,11 @@ namespace detail {
 inline OptionInfo executor_type(std::vector<std::string> words, const char* text) {
   return key("type", shape::word(std::move(words)), text, "local");
 }
-inline Shape worker_count_shape() { return shape::text("^[0-9]+(\\.\\.[0-9]+)?$"); }
+inline Shape pool_size_shape() { return shape::text("^[0-9]+(\\.\\.[0-9]+)?$"); }
 
 const Keys& host_keys() {
   static const Keys keys = joined(
-      Keys{required(key("name", shape::text(), "as ssh knows it"))}, options_of(HostSpec{}),
+      Keys{required(key("name", shape::text(), "as ssh knows it"))}, options_of(HostOptions{}),
       Keys{key("labels", shape::either({shape::text(), shape::list(shape::text()), shape::entries(shape::scalar())}),
                "words about it: `[big]`, `{zone: a}`")});
   return keys;
@@ -58,9 +58,9 @@ const Keys& transfer_keys() {
   return keys;
 }
 
-inline Keys room_keys(const char* cpus, const char* custom) {
+inline Keys capacity_keys(const char* cpus, const char* custom) {
   Keys keys;
-  describe_room(HostSpec{}, OptionLister{keys}, cpus, custom);
+  describe_capacity(HostOptions{}, OptionLister{keys}, cpus, custom);
   return keys;
 }
 
@@ -68,9 +68,9 @@ const Keys& local_keys() {
   static const Keys keys =
       joined(Keys{executor_type({"local", "ssh", "slurm", "kubernetes"},
                                 "this machine, others over ssh, jobs of Slurm, or pods"),
-                  key("workers", shape::word({"processes", "threads"}),
-                      "whether each trial is served by a process of its own or by a thread", "processes")},
-             room_keys("that trials may take of it", "what `resources.custom` is taken from"));
+                  key("isolation", shape::word({"process", "thread"}),
+                      "whether each trial is served by a process of its own or by a thread", "process")},
+             capacity_keys("that trials may take of it", "what `resources.custom` is taken from"));
   return keys;
 }
 
@@ -91,19 +91,19 @@ const Keys& ssh_keys() {
                        key("hosts", shape::either({shape::word({"slurm"}), shape::filled(shape::list(host)), source}),
                            "where trials run")},
                   own, Keys{key("transfer", shape::map(transfer_keys()), "how checkpoints are copied")},
-                  room_keys("that trials may take of each host", "the same"));
+                  capacity_keys("that trials may take of each host", "the same"));
   }();
   return keys;
 }
 
 const Keys& slurm_keys() {
   static const Keys keys = [] {
-    Keys all = joined(
-        Keys{executor_type({"slurm"}, "workers that are jobs of Slurm, or steps in an allocation"),
-             key("workers", worker_count_shape(), "as many as the queue of trials asks for, within these", "1..8")},
-        options_of(SlurmOptions{}),
-        Keys{
-            key("transfer", shape::map(transfer_keys()), "how checkpoints are copied. `direct` needs `network` here")});
+    Keys all =
+        joined(Keys{executor_type({"slurm"}, "workers that are jobs of Slurm, or steps in an allocation"),
+                    key("pool", pool_size_shape(), "how many workers, as the queue of trials asks for them", "1..8")},
+               options_of(SlurmOptions{}),
+               Keys{key("transfer", shape::map(transfer_keys()),
+                        "how checkpoints are copied. `direct` needs `network` here")});
     for (auto& one : all)  // also accepts Slurm's notation
       if (one.name == "time") one.shape = shape::text("^([0-9]+-)?[0-9]+(:[0-9]+){0,2}$|^([0-9.]+ *(d|h|m|s|ms)? *)+$");
     return all;
@@ -120,7 +120,7 @@ const Keys& pod_keys() {
 const Keys& kubernetes_keys() {
   static const Keys keys = joined(
       Keys{executor_type({"kubernetes"}, "workers that are pods of Kubernetes"),
-           key("workers", worker_count_shape(), "as many as the queue of trials asks for, within these", "1..8")},
+           key("pool", pool_size_shape(), "how many workers, as the queue of trials asks for them", "1..8")},
       options_of(KubernetesOptions{}),
       Keys{key("node_selector", shape::entries(shape::scalar()), "labels that nodes must have"),
            key("file_mounts", file_mounts_shape(), "files that trials need: `{train.py: train.py}`, or with more"),

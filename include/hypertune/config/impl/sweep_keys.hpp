@@ -67,7 +67,7 @@ const Keys& trial_keys() {
       key("files", shape::entries(shape::either({shape::text(), shape::map(trial_file_keys())})),
           "files in the trial's folder that are made from templates with its parameters: `{in.lammps: template.in}`"),
       key("environment", shape::entries(shape::scalar()), "added to the environment of the trainer"),
-      key("grace", shape::duration(), "time from SIGTERM to SIGKILL when a trial is stopped", "10s"),
+      key("stop_grace", shape::duration(), "time from SIGTERM to SIGKILL when a trial is stopped", "10s"),
       key("output", shape::word({"pipe", "line"}),
           "`line`: the trainer prints to a pseudo-terminal, so that C, C++, Python and others print line by line and "
           "not "
@@ -148,7 +148,7 @@ const Keys& log_rule_keys() {
 }
 const Keys& failures_keys() {
   static const Keys keys{
-      key("max", shape::whole(at_least(0)),
+      key("max_retries", shape::whole(at_least(0)),
           "how often a trial is tried again, from its last checkpoint. Hosts that go away do not count, nor does one "
           "of several workers that is lost, nor does a failure that may be its host's doing: the trial is tried on "
           "another one first",
@@ -183,7 +183,7 @@ inline Shape algorithm_shape(const std::vector<AlgorithmInfo>& known, std::strin
     if (type == common) continue;
     names.emplace_back(type);
     Keys keys{required(key("type", shape::word({std::string(type)}),
-                           search ? "who proposes configurations" : "how long each trial trains"))};
+                           search ? "how configurations are chosen" : "how long each trial trains"))};
     keys.insert(keys.end(), options.begin(), options.end());
     if (shared != nullptr) keys.insert(keys.end(), shared->begin(), shared->end());
     for (auto& one : keys) one.required = one.required || (type == "replay" && one.name == "from");
@@ -203,7 +203,7 @@ const Keys& mlflow_keys() {
       required(key("type", shape::word({"mlflow"}), "`mlflow`")),
       required(key("uri", shape::text(), "of the server: `http://localhost:5000`, `https://…`")),
       key("experiment", shape::text(), "MLflow's experiment; made where there is none"),
-      key("patience", shape::duration(), "how long the end of the run waits for data that is not sent yet", "10s")};
+      key("flush_grace", shape::duration(), "how long the end of the run waits for data that is not sent yet", "10s")};
   return keys;
 }
 
@@ -227,7 +227,7 @@ Keys sweep_keys(bool study) {
           "trials to run; with a grid in the space: for each of its combinations. May be left out where the searcher "
           "comes to an end or `stop` is given"),
       key("seed", shape::whole(at_least(0)), "the same seed draws the same configurations", "0"),
-      key("search", algorithm_shape(known_searchers(), "search", true), "who proposes configurations: searchers.md",
+      key("search", algorithm_shape(known_searchers(), "search", true), "how configurations are chosen: searchers.md",
           "auto"),
       key("schedule", algorithm_shape(known_schedulers(), "", false), "how long each trial trains: schedulers.md",
           "fifo"),
@@ -242,10 +242,10 @@ Keys sweep_keys(bool study) {
           "bounds on metrics that a good result keeps: stopping.md"),
       key("checkpoint", shape::map(checkpoint_keys()), "when checkpoints are asked for, and how many are kept",
           "{every: 0, keep: 2}"),
-      key("failures", shape::map(failures_keys()), "how failed trials are handled", "{max: 0}"),
-      key("hang_limit", shape::duration(),
-          "a trial that prints nothing for this long has failed, as hung; in a study, a trial that is out and that no "
-          "request names"),
+      key("failures", shape::map(failures_keys()), "how failed trials are handled", "{max_retries: 0}"),
+      key("hang_timeout", shape::duration(),
+          "a trial that prints nothing for this long has failed, as hung; in a study, a trial that was given out and "
+          "has had no request since"),
       key("log_limit", shape::size(at_least(least_log_limit).or_zero()),
           "of each trial's log: its beginning and its end are kept, with a line that says how much is left out; 0: all",
           "16MiB"),
@@ -259,7 +259,7 @@ Keys sweep_keys(bool study) {
       key("executor", executor_shape(), "where trials run", "local"),
       key("ordered", shape::boolean(),
           "decisions are made in the order of steps and trials: the same every time, a little slower", "false"),
-      key("ordered_patience", shape::duration(),
+      key("ordered_timeout", shape::duration(),
           "… and how long trials of a lost host wait for it if there is no room elsewhere", "600s"),
       key("start_with", given_shape(shape::entries(shape::scalar())),
           "configurations to try first: `[{lr: 0.1, power: 2}]`, or files of them. They count as samples; if there are "

@@ -12,7 +12,7 @@ namespace hypertune::inline v0 {
 
 GroupRun::Actions GroupRun::begin() {
   std::vector<int> from(static_cast<std::size_t>(launch_.allocation.workers()), -1);
-  follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
+  apply(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
   newcomers_ = 0;  // no other member waits for them
   return std::exchange(out_, {});
 }
@@ -22,7 +22,7 @@ GroupRun::Actions GroupRun::perform(const Command& command) {
   return std::exchange(out_, {});
 }
 
-GroupRun::Actions GroupRun::hear(Event event) {
+GroupRun::Actions GroupRun::on_event(Event event) {
   const bool known = detail::visit(
       [this](const auto& e) {
         if constexpr (requires { e.member; })
@@ -32,7 +32,7 @@ GroupRun::Actions GroupRun::hear(Event event) {
           return true;
       },
       event);
-  if (!over_ && known) detail::visit([this](auto& e) { heard(e); }, event);
+  if (!over_ && known) detail::visit([this](auto& e) { received(e); }, event);
   return std::exchange(out_, {});
 }
 
@@ -42,7 +42,7 @@ GroupRun::Actions GroupRun::lost(const std::vector<int>& members, Cause cause) {
     if (member >= 0 && member < static_cast<int>(members_.size()) && at(member).there) gone.push_back(member);
   if (over_ || gone.empty()) return {};
   if (phase_ == Phase::running && !fixed())
-    lose(std::move(gone), std::move(cause));
+    on_loss(std::move(gone), std::move(cause));
   else
     for (const int member : gone)
       if (!over_) ended(member, Failed{launch_.trial, launch_.attempt, cause, member});
@@ -111,7 +111,7 @@ void GroupRun::form(std::vector<int> from) {
     intact_ = !std::exchange(unreachable_, false);
   }
   if (!intact_) given_up_.clear();
-  follow(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
+  apply(machine_.resume(group::Form{launch_.allocation.generation, std::move(from)}));
   newcomers_ = 0;
   for (int rank = 0; rank < machine_.size() && intact_; ++rank) newcomers_ += !at(machine_.member(rank)).trained;
   if (newcomers_ == 0) tell_places();
@@ -138,7 +138,7 @@ void GroupRun::halt(int member, std::uint32_t generation, const std::vector<int>
     send(member, {.kind = GroupMessage::Kind::halt, .generation = generation, .value = loss_.text, .ranks = ranks});
 }
 
-void GroupRun::follow(const std::vector<group::Action>& actions) {
+void GroupRun::apply(const std::vector<group::Action>& actions) {
   for (const auto& action : actions) {
     if (const auto* start = std::get_if<group::Start>(&action)) {
       if (static_cast<std::size_t>(start->member) >= members_.size())
@@ -222,7 +222,7 @@ std::vector<int> GroupRun::training(std::uint32_t generation) const {
   return members;
 }
 
-void GroupRun::lose(std::vector<int> members, Cause cause) {
+void GroupRun::on_loss(std::vector<int> members, Cause cause) {
   loss_ = std::move(cause);
   for (int member = 0; member < static_cast<int>(members_.size()); ++member)  // nor are finished ones
     if (std::exchange(at(member).done, false)) members.push_back(member);
@@ -243,7 +243,7 @@ void GroupRun::lose(std::vector<int> members, Cause cause) {
       if (!goes_on || !at(member).trained) halt(member, generation, ranks);
     intact_ = goes_on;
   }
-  follow(machine_.resume(group::Gone{members}));
+  apply(machine_.resume(group::Gone{members}));
   if (halts && ranks.empty())
     halt_before();
   else if (!intact_ && ranks.empty() && phase_ == Phase::running)

@@ -10,7 +10,7 @@
 
 namespace hypertune::inline v0 {
 
-void GroupRun::heard(Started& e) {
+void GroupRun::received(Started& e) {
   at(e.member).started = e.next_step;
   if (told_started_) return;
   const int lead = machine_.member(0);
@@ -30,7 +30,7 @@ void GroupRun::heard(Started& e) {
   for (int rank = 0; rank < machine_.size(); ++rank) answer(machine_.member(rank));
 }
 
-void GroupRun::heard(Reported& e) {
+void GroupRun::received(Reported& e) {
   const int member = e.member;
   at(member).report = std::move(e);
   at(member).newcomer = at(member).newcomer && !at(member).trained;
@@ -59,12 +59,12 @@ void GroupRun::end_if_stuck() {
   fail_all(std::move(cause));
 }
 
-void GroupRun::heard(Checkpointed& e) {
+void GroupRun::received(Checkpointed& e) {
   e.member = 0;
   out_.up.emplace_back(std::move(e));
 }
 
-void GroupRun::heard(Paused& e) {
+void GroupRun::received(Paused& e) {
   const int member = e.member;
   if (e.parked && phase_ == Phase::pausing)
     at(member).parked = true;
@@ -109,7 +109,7 @@ void GroupRun::pause_is_over() {
         Failed{launch_.trial, launch_.attempt, {.source = FailureSource::infrastructure, .text = why}});
 }
 
-void GroupRun::heard(GroupMessage& m) {
+void GroupRun::received(GroupMessage& m) {
   using Kind = GroupMessage::Kind;
   const std::pair key(m.generation, std::move(m.key));
   switch (m.kind) {
@@ -124,7 +124,7 @@ void GroupRun::heard(GroupMessage& m) {
         --newcomers_;
         if (newcomers_ == 0) tell_places();
       }
-      follow(machine_.resume(group::Joined{m.member, m.generation}));
+      apply(machine_.resume(group::Joined{m.member, m.generation}));
       break;
     case Kind::broken:
       if (phase_ == Phase::pausing && machine_.running()) stick(m.member);
@@ -193,7 +193,7 @@ void GroupRun::tell_waiting() {
                               detail::host_text(launch_.allocation[rank].host_name));
   out_.up.emplace_back(
       Notice{detail::format("trial {} stands still: too few of its workers are left to go on without the new ones, "
-                            "which have not begun yet: {} (hang_limit ends a worker that hangs)",
+                            "which have not begun yet: {} (hang_timeout ends a worker that hangs)",
                             launch_.trial, names)});
 }
 
@@ -248,7 +248,7 @@ void GroupRun::all_given_up() {
     const std::string text =
         detail::format("rank {}: it had ended, while the others waited for it in a collective", ended);
     if (++breaks_ > patience) return fail_all({.source = FailureSource::user, .text = text});
-    return lose({}, {.source = FailureSource::preemption, .text = text, .rank = ended});
+    return on_loss({}, {.source = FailureSource::preemption, .text = text, .rank = ended});
   }
   loss_ = {.source = FailureSource::infrastructure,
            .text = "its workers do not reach each other, or do not all make the same collectives"};
@@ -276,7 +276,7 @@ void GroupRun::ended(int member, const Finished&) {
   if (!lead && phase_ == Phase::pausing) return pause_is_over();
   // The others are forming a generation that would wait for it.
   if (!lead && phase_ == Phase::running && !fixed() && !machine_.running() && !intact_)
-    return lose({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
+    return on_loss({}, {.source = FailureSource::preemption, .text = "a worker had finished before the others"});
   if (!lead && phase_ == Phase::running) all_given_up();
   if (!lead && phase_ == Phase::running) end_if_stuck();
   close_if_empty();
@@ -292,7 +292,7 @@ void GroupRun::ended(int member, const Stopped&) {
 
 void GroupRun::leave(int member) {
   at(member).there = false;
-  if (phase_ == Phase::running || phase_ == Phase::finishing) follow(machine_.resume(group::Gone{{member}}));
+  if (phase_ == Phase::running || phase_ == Phase::finishing) apply(machine_.resume(group::Gone{{member}}));
   if (phase_ == Phase::pausing) return pause_is_over();
   close_if_empty();
 }
@@ -303,7 +303,7 @@ void GroupRun::ended(int member, Failed e) {
   const bool caused_by_peers = std::exchange(cause.caused_by_peers, false);
   if (rank < 0 && (phase_ == Phase::running || phase_ == Phase::pausing))
     return caused_by_peers || phase_ == Phase::pausing || !at(member).trained ? leave(member)
-                                                                              : lose({member}, std::move(cause));
+                                                                              : on_loss({member}, std::move(cause));
   if (phase_ != Phase::running && phase_ != Phase::pausing) {
     at(member).there = false;
     return close_if_empty();
@@ -314,7 +314,7 @@ void GroupRun::ended(int member, Failed e) {
     if (at(machine_.member(other)).done) cause.text += detail::format(" (rank {} had ended before)", other);
   // A new member that fails, whatever the reason, leaves the others as they were.
   if (phase_ == Phase::running && !fixed() && (cause.source != FailureSource::user || at(member).newcomer))
-    return lose({member}, std::move(cause));
+    return on_loss({member}, std::move(cause));
   at(member).there = false;
   if (phase_ == Phase::pausing && lead_first_ && rank != 0) {  // no failure if rank 0 saves and ends
     if (!cause_) cause_ = std::move(cause);

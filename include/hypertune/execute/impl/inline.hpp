@@ -175,13 +175,13 @@ class InlineExecutor::State {
   detail::KeptRuns kept_;
 };
 
-InlineExecutor::InlineExecutor() : self_(std::make_unique<State>()) {}
+InlineExecutor::InlineExecutor() : state_(std::make_unique<State>()) {}
 InlineExecutor::InlineExecutor(InlineExecutor&&) noexcept = default;
 InlineExecutor& InlineExecutor::operator=(InlineExecutor&&) noexcept = default;
 InlineExecutor::~InlineExecutor() = default;
-void InlineExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-void InlineExecutor::perform(Command command) { self_->perform(std::move(command)); }
-void InlineExecutor::wait(Seconds deadline) { self_->wait(deadline); }
-void InlineExecutor::shutdown() { self_->shutdown(); }
+void InlineExecutor::start(ExecutorStart start) { state_->start(std::move(start)); }
+void InlineExecutor::perform(Command command) { state_->perform(std::move(command)); }
+void InlineExecutor::wait(Seconds deadline) { state_->wait(deadline); }
+void InlineExecutor::shutdown() { state_->shutdown(); }
 
 }  // namespace hypertune::inline v0

@@ -375,18 +375,18 @@ class SimulatedExecutor::State {
   bool notified_ = false;
 };
 
-SimulatedExecutor::SimulatedExecutor(SimulationOptions options) : self_(std::make_unique<State>(std::move(options))) {}
+SimulatedExecutor::SimulatedExecutor(SimulationOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 SimulatedExecutor::SimulatedExecutor(SimulatedExecutor&&) noexcept = default;
 SimulatedExecutor& SimulatedExecutor::operator=(SimulatedExecutor&&) noexcept = default;
 SimulatedExecutor::~SimulatedExecutor() = default;
-std::vector<Host> SimulatedExecutor::hosts() const { return self_->hosts(); }
-Seconds SimulatedExecutor::now() const { return self_->now(); }
-Seconds SimulatedExecutor::startup() const { return self_->startup(); }
-void SimulatedExecutor::restore_clock(Seconds now) { self_->restore_clock(now); }
-void SimulatedExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-void SimulatedExecutor::perform(Command command) { self_->perform(std::move(command)); }
-void SimulatedExecutor::wait(Seconds deadline) { self_->wait(deadline); }
-void SimulatedExecutor::notify() { self_->notify(); }
-void SimulatedExecutor::shutdown() { self_->shutdown(); }
+std::vector<Host> SimulatedExecutor::hosts() const { return state_->hosts(); }
+Seconds SimulatedExecutor::now() const { return state_->now(); }
+Seconds SimulatedExecutor::startup() const { return state_->startup(); }
+void SimulatedExecutor::restore_clock(Seconds now) { state_->restore_clock(now); }
+void SimulatedExecutor::start(ExecutorStart start) { state_->start(std::move(start)); }
+void SimulatedExecutor::perform(Command command) { state_->perform(std::move(command)); }
+void SimulatedExecutor::wait(Seconds deadline) { state_->wait(deadline); }
+void SimulatedExecutor::notify() { state_->notify(); }
+void SimulatedExecutor::shutdown() { state_->shutdown(); }
 
 }  // namespace hypertune::inline v0

@@ -153,10 +153,10 @@ class ThreadExecutor::State {
   }
 
   void wait(Seconds deadline) {
-    const bool hangs = start_.hang_limit > 0;
+    const bool hangs = start_.hang_timeout > 0;
     for (bool signalled = false; !signalled;) {
       const double left = deadline - run_clock();
-      const double look = hangs ? std::clamp(start_.hang_limit / 4, 0.01, 5.0) : left;
+      const double look = hangs ? std::clamp(start_.hang_timeout / 4, 0.01, 5.0) : left;
       const Seconds begin = detail::steady_seconds();
       signalled = wakeup_.wait_for(std::min(left, look));
       if (hangs) {
@@ -249,7 +249,7 @@ class ThreadExecutor::State {
       if (run->place != Run::Place::driven || !run->machine.stepping() || !run->attempt || run->hung) continue;
       const auto beats = run->attempt->context().beats();
       if (std::exchange(run->beats, beats) != beats) run->heard = now;
-      if (now < run->heard + start_.hang_limit) continue;
+      if (now < run->heard + start_.hang_timeout) continue;
       run->hung = true;
       run->attempt->context().request_stop();
     }
@@ -270,14 +270,15 @@ class ThreadExecutor::State {
   }
   void emit(Event event) {
     if (closing_.load(std::memory_order_relaxed)) return;
-    if (groups_.hear(event)) return groups_.work();  // wakes other threads for new work, as this one may wait for them
+    if (groups_.on_event(event))
+      return groups_.work();  // wakes other threads for new work, as this one may wait for them
     in_sink() = true;
     start_.sink(std::move(event));
     in_sink() = false;
   }
   void emit_from_outside(Event event) {  // for threads that run no trials: wakes worker threads for new work
     if (closing_.load(std::memory_order_relaxed)) return;
-    if (groups_.hear(event)) return groups_.work();
+    if (groups_.on_event(event)) return groups_.work();
     start_.sink(std::move(event));
   }
 
@@ -381,7 +382,7 @@ class ThreadExecutor::State {
       run->place = Run::Place::resting;
       return std::nullopt;
     }
-    if (start_.hang_limit > 0) run->heard = detail::steady_seconds();
+    if (start_.hang_timeout > 0) run->heard = detail::steady_seconds();
     return action;
   }
 
@@ -416,7 +417,7 @@ class ThreadExecutor::State {
       throw TrialFailure(
           Cause{.text = fmt::format("hung: {} for {} s",
                                     start_.program->external() ? "nothing was printed" : "no report and no alive()",
-                                    start_.hang_limit)});
+                                    start_.hang_timeout)});
     reports ? run->machine.reported() : run->machine.ended();
     return true;
   }
@@ -563,17 +564,17 @@ class ThreadExecutor::State {
                   .up = [this](Event event) { start_.sink(std::move(event)); }}};
 };
 
-ThreadExecutor::ThreadExecutor(ThreadOptions options) : self_(std::make_unique<State>(std::move(options))) {}
+ThreadExecutor::ThreadExecutor(ThreadOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 ThreadExecutor::ThreadExecutor(ThreadExecutor&&) noexcept = default;
 ThreadExecutor& ThreadExecutor::operator=(ThreadExecutor&&) noexcept = default;
 ThreadExecutor::~ThreadExecutor() {
-  if (self_) self_->shutdown();
+  if (state_) state_->shutdown();
 }
-std::vector<Host> ThreadExecutor::hosts() const { return self_->hosts(); }
-void ThreadExecutor::start(ExecutorStart start) { self_->start(std::move(start)); }
-void ThreadExecutor::perform(Command command) { self_->perform(std::move(command)); }
-void ThreadExecutor::wait(Seconds deadline) { self_->wait(deadline); }
-void ThreadExecutor::notify() { self_->notify(); }
-void ThreadExecutor::shutdown() { self_->shutdown(); }
+std::vector<Host> ThreadExecutor::hosts() const { return state_->hosts(); }
+void ThreadExecutor::start(ExecutorStart start) { state_->start(std::move(start)); }
+void ThreadExecutor::perform(Command command) { state_->perform(std::move(command)); }
+void ThreadExecutor::wait(Seconds deadline) { state_->wait(deadline); }
+void ThreadExecutor::notify() { state_->notify(); }
+void ThreadExecutor::shutdown() { state_->shutdown(); }
 
 }  // namespace hypertune::inline v0

@@ -19,14 +19,14 @@ namespace hypertune::inline v0 {
 
 namespace detail::prometheus {
 
-inline constexpr std::size_t most_hosts = 100, most_label_bytes = 256;
+inline constexpr std::size_t max_hosts = 100, max_label_bytes = 256;
 
 enum class Kind : std::uint8_t { gauge, counter, info };
 
 /// The value of a label, shortened and escaped; invalid UTF-8 is replaced.
 inline std::string label_text(std::string_view text) {
   std::string out;
-  text = text.substr(0, utf8_cut(text, most_label_bytes));
+  text = text.substr(0, utf8_cut(text, max_label_bytes));
   while (!text.empty()) {
     const auto character = decode_utf8(text);
     const char c = text.front();
@@ -81,17 +81,17 @@ class Text {
 
 /// The hosts with the most attempts, and the others combined into one.
 inline std::vector<HostUse> bounded(std::vector<HostUse> hosts) {
-  if (hosts.size() <= most_hosts) return hosts;
+  if (hosts.size() <= max_hosts) return hosts;
   std::sort(hosts.begin(), hosts.end(), [](const HostUse& a, const HostUse& b) {
     return a.attempts != b.attempts ? a.attempts > b.attempts : a.host < b.host;
   });
   HostUse other{.host = "other"};
-  for (std::size_t i = most_hosts - 1; i < hosts.size(); ++i) {
+  for (std::size_t i = max_hosts - 1; i < hosts.size(); ++i) {
     other.busy += hosts[i].busy;
     other.attempts += hosts[i].attempts;
     other.lost += hosts[i].lost;
   }
-  hosts.resize(most_hosts - 1);
+  hosts.resize(max_hosts - 1);
   hosts.push_back(std::move(other));
   return hosts;
 }

@@ -19,9 +19,9 @@ namespace hypertune::inline v0 {
 
 namespace detail::ranks {
 
-inline constexpr std::size_t enough_for_t = 10;     // as Brunner and Munzel recommend
-inline constexpr double most_permutations = 20000;  // up to this number, all permutations are tried
-inline constexpr double most_work = 2e7;            // limit of values that permutations or resamples look at
+inline constexpr std::size_t enough_for_t = 10;    // as Brunner and Munzel recommend
+inline constexpr double max_permutations = 20000;  // up to this number, all permutations are tried
+inline constexpr double max_work = 2e7;            // limit of values that permutations or resamples look at
 
 inline std::vector<double> sorted(std::span<const double> values) {
   std::vector<double> out(values.begin(), values.end());
@@ -102,7 +102,7 @@ inline double permutation_p(Pooled pool, double n, double m, std::uint64_t seed,
     extreme += std::fabs(statistic(pool.first, pool.borders, n, m).t()) >= seen ? 1 : 0;
   };
   const double size = n + m;
-  exact = log_choose(size, n) <= std::log(most_permutations) + rounding;
+  exact = log_choose(size, n) <= std::log(max_permutations) + rounding;
   if (exact) {
     std::sort(pool.first.begin(), pool.first.end());
     do count();
@@ -110,7 +110,7 @@ inline double permutation_p(Pooled pool, double n, double m, std::uint64_t seed,
     return extreme / tried;
   }
   Rng random = derived_rng(seed, {pool.first.size()});
-  for (double times = std::clamp(most_work / size, 999.0, most_permutations); times > 0; --times) {
+  for (double times = std::clamp(max_work / size, 999.0, max_permutations); times > 0; --times) {
     for (std::size_t i = pool.first.size(); i > 1; --i)
       std::swap(pool.first[i - 1], pool.first[static_cast<std::size_t>(uniform01(random) * static_cast<double>(i))]);
     count();
@@ -191,7 +191,7 @@ template <class Value>
 Interval bootstrap(const std::vector<double>& a, const std::vector<double>& b, const RankTestOptions& options,
                    const Value& value) {
   const double size = static_cast<double>(a.size() + b.size());
-  const auto times = static_cast<std::size_t>(std::clamp(most_work / size, 200.0, 2000.0));
+  const auto times = static_cast<std::size_t>(std::clamp(max_work / size, 200.0, 2000.0));
   Rng random = derived_rng(options.seed, {a.size(), b.size()});
   std::vector<unsigned> counts;
   std::vector<double> values;

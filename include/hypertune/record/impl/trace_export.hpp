@@ -46,7 +46,7 @@ class Writer {
   /// Begins an event. The caller may add members, its `args` as the last.
   JsonWriter& event(char phase, std::string_view name, Slot slot, std::int64_t ts) {
     close();
-    if (out_.size() > most_held) (*sink_)(out_.take());
+    if (out_.size() > max_held) (*sink_)(out_.take());
     open_ = true;
     out_.next("\n").begin_object().member("ph", std::string_view(&phase, 1)).member("pid", slot.process);
     return out_.member("tid", slot.thread).member("ts", ts).member("name", name);
@@ -67,7 +67,7 @@ class Writer {
   }
 
  private:
-  static constexpr std::size_t most_held = 1U << 16U;
+  static constexpr std::size_t max_held = 1U << 16U;
   const std::function<void(std::string_view)>* sink_;
   JsonWriter out_{JsonFor::file};
   bool open_ = false;

@@ -8,7 +8,7 @@
 
 namespace hypertune::inline v0 {
 
-TerminalDisplay::Self::Self(TerminalOptions o)
+TerminalDisplay::State::State(TerminalOptions o)
     : options(std::move(o)),
       live(!options.quiet && !options.plain && detail::terminal::LiveRegion::possible(::fileno(options.stream))),
       tracker(options.capacity),
@@ -20,7 +20,7 @@ TerminalDisplay::Self::Self(TerminalOptions o)
                                             std::getenv("TERM"));
 }
 
-void TerminalDisplay::Self::on_record(const Record& record) {
+void TerminalDisplay::State::on_record(const Record& record) {
   const bool starts = std::holds_alternative<record::ExperimentStarted>(record.what);
   const bool ends = std::holds_alternative<record::ExperimentEnded>(record.what);
   {
@@ -41,7 +41,7 @@ void TerminalDisplay::Self::on_record(const Record& record) {
   }
 }
 
-void TerminalDisplay::Self::close() {
+void TerminalDisplay::State::close() {
   {
     const std::lock_guard lock(mutex);
     closing = true;
@@ -50,7 +50,7 @@ void TerminalDisplay::Self::close() {
   if (thread.joinable()) thread.join();
 }
 
-void TerminalDisplay::Self::run() {
+void TerminalDisplay::State::run() {
   const auto every = std::chrono::duration<double>(live ? options.refresh : std::min(1.0, options.summary_every));
   std::unique_lock lock(mutex);
   for (;;) {
@@ -74,7 +74,7 @@ void TerminalDisplay::Self::run() {
   }
 }
 
-void TerminalDisplay::Self::print(std::string_view line) {
+void TerminalDisplay::State::print(std::string_view line) {
   if (options.quiet) return;
   std::string text = detail::terminal::printable(line);
   {
@@ -89,14 +89,14 @@ void TerminalDisplay::Self::print(std::string_view line) {
   write(text);
 }
 
-void TerminalDisplay::Self::write(const std::string& line) {
+void TerminalDisplay::State::write(const std::string& line) {
   if (live)
     region.print(line, region.size());
   else
     region.append(line);
 }
 
-void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) {
+void TerminalDisplay::State::show(const ExperimentProgress& p, bool last) {
   const std::lock_guard lock(output);
   std::fflush(options.stream);
   if (!live) return show_plain(p, last);
@@ -107,7 +107,7 @@ void TerminalDisplay::Self::show(const ExperimentProgress& p, bool last) {
   if (last) region.flush(500);
 }
 
-void TerminalDisplay::Self::show_plain(const ExperimentProgress& p, bool last) {
+void TerminalDisplay::State::show_plain(const ExperimentProgress& p, bool last) {
   if (!announced) {
     region.append(start_text(p));
     announced = true;

@@ -225,7 +225,7 @@ class ControlPipe::State {
 };
 
 ControlPipe::ControlPipe(const std::filesystem::path& directory, Handler handler)
-    : self_(std::make_unique<State>(directory, std::move(handler))) {}
+    : state_(std::make_unique<State>(directory, std::move(handler))) {}
 ControlPipe::~ControlPipe() = default;
 
 ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request, double seconds) {

@@ -96,7 +96,7 @@ void Controller::answer(TrialId trial, LiveTrial& run, int step, Outcome& out, b
 bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome& out, bool arrived) {
   const int have = run.allocation.workers();
   const auto wanted = dispatcher_.wanted_workers(trial, &run);
-  const bool may_grow = wanted.by_person || (dispatcher_.queue().pending.empty() && !judge_.more_trials());
+  const bool may_grow = wanted.by_user || (dispatcher_.queue().pending.empty() && !judge_.more_trials());
   if (have == wanted.most || ending_ || (have < wanted.most && !(may_grow && dispatcher_.may_grow(trial))))
     return false;
   if (!run.fixed) {
@@ -120,17 +120,17 @@ bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome
 }
 
 // Gives running trials more workers if there is new room that no trial waits for. Does not wait for a report, because
-// steps may be long; but after `most_growths` increases it does, in case workers are lost again and again as they
+// steps may be long; but after `max_growths` increases it does, in case workers are lost again and again as they
 // start.
 void Controller::use_new_room(Outcome& out) {
-  constexpr int most_growths = 3;
+  constexpr int max_growths = 3;
   if (ending_ || interrupted_ || !rules().workers.elastic() || !dispatcher_.queue().pending.empty() ||
       judge_.more_trials() || !dispatcher_.take_freed())
     return;
   for (const TrialId trial : dispatcher_.running_trials()) {
     LiveTrial& run = *dispatcher_.find(trial);
     if (!run.elastic || run.phase != Phase::running || run.forming || losses_.waits(trial) || run.warned ||
-        run.growths >= most_growths || !dispatcher_.may_grow(trial))
+        run.growths >= max_growths || !dispatcher_.may_grow(trial))
       continue;
     const auto wanted = dispatcher_.wanted_workers(trial, &run);
     if (run.allocation.workers() >= wanted.most) continue;
@@ -190,7 +190,7 @@ void Controller::lose_workers(const MemberLost& e, Outcome& out) {
   if (failed && static_cast<int>(left) >= rules().workers.min && std::all_of(lost.begin(), lost.end(), is_new))
     why = give_up_newcomers(e.trial, *run, lost.size(), static_cast<int>(left), e.cause.text, out);
   else  // workers that are lost again and again in the same step are hardly lost by chance
-    run->too_many_losses = failed && ++run->losses > ExperimentState::most_taken;
+    run->too_many_losses = failed && ++run->losses > ExperimentState::max_taken;
   if (left > 0 && !interrupted_ && !run->too_many_losses &&
       dispatcher_.replace(e.trial, *run, lost, e.newcomers, why, failed, out))
     return;
@@ -347,7 +347,7 @@ void Controller::on(Failed e, Outcome& out) {
   Cause cause = taken ? Cause{.source = FailureSource::preemption, .text = "interrupted"} : e.cause;
   // The more workers a trial has, the more are lost. That is not the trial's fault as long as it makes progress.
   if (rules().workers.several() && cause.source == FailureSource::infrastructure && cause.retry &&
-      !run.too_many_losses && judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::most_taken) {
+      !run.too_many_losses && judge_.counts(e.trial, cause) && trials()[e.trial].taken < ExperimentState::max_taken) {
     cause.source = FailureSource::preemption;
     out.notices.push_back(detail::format("trial {} {}, with what workers there is room for: {}", e.trial,
                                          state().restorable(e.trial).empty() ? "begins again, as it has no checkpoint"

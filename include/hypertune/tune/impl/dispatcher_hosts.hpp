@@ -129,7 +129,7 @@ void Dispatcher::hold(TrialId trial, Launch go, Outcome& out) {
     out.notices.push_back(detail::format(
         "trial {} waits for host '{}' to come back, as there is no room elsewhere and all is to be decided in order; "
         "at most {:.0f} s",
-        trial, host, judge_.rules().host_patience));
+        trial, host, judge_.rules().host_timeout));
   held_.insert_or_assign(trial, std::move(go));
   out.held.push_back(trial);
 }
@@ -188,23 +188,23 @@ std::optional<Seconds> Dispatcher::next_give_up() const {
   std::optional<Seconds> at;
   for (const auto& [name, away] : away_)
     if (!held_on(name).empty())
-      at = std::min(at.value_or(away.since + judge_.rules().host_patience), away.since + judge_.rules().host_patience);
+      at = std::min(at.value_or(away.since + judge_.rules().host_timeout), away.since + judge_.rules().host_timeout);
   return at;
 }
 
 void Dispatcher::give_up_hosts(Outcome& out) {
   for (auto at = away_.begin(); at != away_.end();) {
     const auto name = at->first;
-    if (judge_.now() < at->second.since + judge_.rules().host_patience || held_on(name).empty()) {
+    if (judge_.now() < at->second.since + judge_.rules().host_timeout || held_on(name).empty()) {
       ++at;
       continue;
     }
     const bool first = at->second.first;
     const std::string reason = at->second.why.empty() ? "" : " (" + at->second.why + ")";
     const std::string why =
-        first ? detail::format("{} is not there after {:.0f} s{}", detail::host_text(name),
-                               judge_.rules().host_patience, reason)
-              : detail::format("host '{}' has not come back within {:.0f} s", name, judge_.rules().host_patience);
+        first ? detail::format("{} is not there after {:.0f} s{}", detail::host_text(name), judge_.rules().host_timeout,
+                               reason)
+              : detail::format("host '{}' has not come back within {:.0f} s", name, judge_.rules().host_timeout);
     at = away_.erase(at);
     out.notices.push_back(why + ": the run goes on without it, and may decide otherwise than it would have");
     if (const auto host = placement_.find_host(name)) placement_.remove_host(*host, false, why);

@@ -270,7 +270,7 @@ void ExperimentState::on(const record::AttemptFailed& r) {
   if (!r.doubted && (r.cause.source == FailureSource::user ||
                      (r.cause.source == FailureSource::infrastructure && !on_lost_host(r.trial))))
     ++entry.failures;
-  if (r.cause.source == FailureSource::preemption && entry.taken < most_taken) ++entry.taken;
+  if (r.cause.source == FailureSource::preemption && entry.taken < max_taken) ++entry.taken;
   if (record::is_tried_again(r)) entry.failures = 0;
   if (r.retry) trials_.set_state(r.trial, TrialState::pending);
 }

@@ -98,7 +98,7 @@ class RecordedCurves::Reader {
     under->starts = true;
     under->repeats = !steps.empty() && event.next_step <= steps.back();
     running_.insert(event.trial);
-    curves_.most_at_once_ = std::max(curves_.most_at_once_, static_cast<int>(running_.size()));
+    curves_.max_at_once_ = std::max(curves_.max_at_once_, static_cast<int>(running_.size()));
   }
   void take(const record::TrialReported& event) {
     Under* under = find(event.trial);

@@ -12,6 +12,7 @@
 namespace hypertune::inline v0 {
 
 Options with_recorded(Options options, const SearchSpace& space) {
+  options.take_old_names();
   if (!options.resume || detail::agent_hook()) return options;  // in an agent, the record is with the driver
   const auto directory = experiment_directory(options);
   if (!has_journal(directory)) return options;

@@ -61,7 +61,7 @@ class ErasedStudy::State {
   bool exhausted() const {
     const std::lock_guard guard(mutex_);
     const auto& controller = experiment_.controller();
-    const bool comes_back = options_.max_failures > 0 && !out_.empty();  // trials that are out may fail
+    const bool comes_back = options_.max_retries > 0 && !out_.empty();  // trials that are out may fail
     return (controller.exhausted() && !comes_back) || controller.why_ended() || controller.finished() ||
            controller.interrupted();
   }
@@ -249,17 +249,17 @@ class ErasedStudy::State {
     out_.erase(trial);
     handle(Failed{trial, experiment_.controller().attempt(trial), Cause{.text = std::move(why)}}, out);
   }
-  // Fails trials that no call has mentioned for hang_limit seconds; nothing else is known about the callers. Checked in
+  // Fails trials that no call has mentioned for hang_timeout seconds; nothing else is known about the callers. Checked in
   // ask(), because nobody could get a free trial before that.
   void give_up_silent() {
-    if (options_.hang_limit <= 0) return;
+    if (options_.hang_timeout <= 0) return;
     const std::lock_guard guard(mutex_);
     std::vector<TrialId> silent;
     for (const auto& [trial, given] : out_)
-      if (now() - given.heard > options_.hang_limit) silent.push_back(trial);
+      if (now() - given.heard > options_.hang_timeout) silent.push_back(trial);
     Outcome out;
     for (const TrialId trial : silent)
-      fail_out(trial, detail::format("not heard of for {:g} s", options_.hang_limit), out);
+      fail_out(trial, detail::format("not heard of for {:g} s", options_.hang_timeout), out);
   }
   void handle(Event event, Outcome& out) {
     const Seconds now = this->now();  // one time for the decisions and their records, so that a replay uses the same
@@ -301,32 +301,32 @@ class ErasedStudy::State {
 };
 
 ErasedStudy::ErasedStudy(SearchSpace space, Options options)
-    : self_(std::make_unique<State>(std::move(space), std::move(options))) {}
+    : state_(std::make_unique<State>(std::move(space), std::move(options))) {}
 ErasedStudy::~ErasedStudy() = default;
-auto ErasedStudy::ask() -> std::optional<Ask> { return self_->ask(); }
-void ErasedStudy::require_sound() { self_->require_sound(); }
-bool ErasedStudy::exhausted() const { return self_->exhausted(); }
-std::vector<TrialId> ErasedStudy::out() const { return self_->out(); }
+auto ErasedStudy::ask() -> std::optional<Ask> { return state_->ask(); }
+void ErasedStudy::require_sound() { state_->require_sound(); }
+bool ErasedStudy::exhausted() const { return state_->exhausted(); }
+std::vector<TrialId> ErasedStudy::out() const { return state_->out(); }
 Decision ErasedStudy::report(TrialId trial, Metrics metrics, std::optional<int> step) {
   Report report(std::move(metrics));
   report.step = step;
-  return self_->report(trial, std::move(report));
+  return state_->report(trial, std::move(report));
 }
-Decision ErasedStudy::report(TrialId trial, Report report) { return self_->report(trial, std::move(report)); }
+Decision ErasedStudy::report(TrialId trial, Report report) { return state_->report(trial, std::move(report)); }
 void ErasedStudy::note(TrialId trial, const Attributes& attributes) {
   if (trial < 0) fail(Errc::usage, "there is no trial {}", trial);
-  self_->note(trial, attributes);
+  state_->note(trial, attributes);
 }
-void ErasedStudy::note(const Attributes& attributes) { self_->note(-1, attributes); }
-void ErasedStudy::on_leave(std::function<void()> leave) { self_->on_leave(std::move(leave)); }
-void ErasedStudy::tell(TrialId trial, Metrics metrics) { self_->tell(trial, Report(std::move(metrics))); }
-void ErasedStudy::tell(TrialId trial, Report result) { self_->tell(trial, std::move(result)); }
-void ErasedStudy::tell(TrialId trial, double value) { self_->tell(trial, value); }
-void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) { self_->tell(trial, values); }
-void ErasedStudy::tell_failed(TrialId trial, std::string why) { self_->tell_failed(trial, std::move(why)); }
-Results ErasedStudy::results() { return self_->results(); }
-std::string ErasedStudy::objective() const { return self_->objective(); }
-const std::vector<Objective>& ErasedStudy::objectives() const { return self_->objectives(); }
-const std::filesystem::path& ErasedStudy::directory() const { return self_->directory(); }
+void ErasedStudy::note(const Attributes& attributes) { state_->note(-1, attributes); }
+void ErasedStudy::on_leave(std::function<void()> leave) { state_->on_leave(std::move(leave)); }
+void ErasedStudy::tell(TrialId trial, Metrics metrics) { state_->tell(trial, Report(std::move(metrics))); }
+void ErasedStudy::tell(TrialId trial, Report result) { state_->tell(trial, std::move(result)); }
+void ErasedStudy::tell(TrialId trial, double value) { state_->tell(trial, value); }
+void ErasedStudy::tell(TrialId trial, const std::vector<double>& values) { state_->tell(trial, values); }
+void ErasedStudy::tell_failed(TrialId trial, std::string why) { state_->tell_failed(trial, std::move(why)); }
+Results ErasedStudy::results() { return state_->results(); }
+std::string ErasedStudy::objective() const { return state_->objective(); }
+const std::vector<Objective>& ErasedStudy::objectives() const { return state_->objectives(); }
+const std::filesystem::path& ErasedStudy::directory() const { return state_->directory(); }
 
 }  // namespace hypertune::inline v0

@@ -346,7 +346,7 @@ Workload Tuner::State::workload() const {
   Workload workload;
   workload.each = options_.resources;
   workload.workers = options_.workers.min;
-  workload.most_workers = options_.workers.max;
+  workload.max_workers = options_.workers.max;
   workload.concurrency = options_.concurrency;
   workload.directory = directory_;
   workload.name = *options_.name;
@@ -387,7 +387,7 @@ ExecutorStart Tuner::State::executor_start() {
   start.program = program_;
   start.directory = directory_;
   start.sink = [this](Event event) { post(std::move(event)); };
-  start.hang_limit = options_.hang_limit;
+  start.hang_timeout = options_.hang_timeout;
   start.log_limit = options_.log_limit;
   start.network = options_.group.network;
   return start;
@@ -574,15 +574,15 @@ Results Tuner::State::run_in(const detail::FreshFolder& folder) {
 }
 
 Tuner::Tuner(SearchSpace space, std::shared_ptr<const Program> program, Options options)
-    : self_(std::make_unique<State>(std::move(space), std::move(program), std::move(options))) {}
+    : state_(std::make_unique<State>(std::move(space), std::move(program), std::move(options))) {}
 Tuner::~Tuner() {
-  if (!self_->thread.joinable()) return;
-  self_->stop_now();
-  self_->thread.join();
+  if (!state_->thread.joinable()) return;
+  state_->stop_now();
+  state_->thread.join();
 }
 Results Tuner::run() {
-  self_->claim();
-  return self_->run();
+  state_->claim();
+  return state_->run();
 }
 Results Tuner::run(std::stop_token token) {
   const std::stop_callback on_stop(std::move(token), [this] { stop(); });
@@ -590,8 +590,8 @@ Results Tuner::run(std::stop_token token) {
 }
 void Tuner::start(std::function<void(std::exception_ptr, Results)> done) {
   try {
-    self_->claim();
-    self_->thread = std::thread([state = self_.get(), done] {
+    state_->claim();
+    state_->thread = std::thread([state = state_.get(), done] {
       std::exception_ptr error;
       Results results;
       try {
@@ -601,9 +601,9 @@ void Tuner::start(std::function<void(std::exception_ptr, Results)> done) {
     });
   } catch (...) { done(std::current_exception(), Results()); }
 }
-void Tuner::stop() { self_->stop(); }
-void Tuner::stop_now() { self_->stop_now(); }
-const std::filesystem::path& Tuner::directory() const { return self_->directory(); }
-std::string Tuner::why_pending(TrialId trial) { return self_->why_pending(trial); }
+void Tuner::stop() { state_->stop(); }
+void Tuner::stop_now() { state_->stop_now(); }
+const std::filesystem::path& Tuner::directory() const { return state_->directory(); }
+std::string Tuner::why_pending(TrialId trial) { return state_->why_pending(trial); }
 
 }  // namespace hypertune::inline v0

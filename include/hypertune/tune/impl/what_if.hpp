@@ -189,7 +189,7 @@ inline PlayedAgain play(const RecordedCurves& curves, const WhatIf& change, int 
   PlayedAgain result;
   Follower follower(curves, result);
   SimulationOptions machines;
-  machines.workers = workers;
+  machines.pool = workers;
   machines.startup_seconds = curves.startup();
   machines.step_seconds = [played, &result](const Params& params, int done) {
     const Seconds seconds = played->seconds(params, done);
@@ -229,7 +229,7 @@ WhatIfResult what_if(const RecordedCurves& curves, const WhatIf& change) {
          change.schedule.name());
   if (change.workers < 0) fail(Errc::usage, "what_if: workers is {}, but must be at least 0", change.workers);
   WhatIfResult result;
-  result.workers = change.workers > 0 ? change.workers : std::max(1, curves.most_at_once());
+  result.workers = change.workers > 0 ? change.workers : std::max(1, curves.max_at_once());
   result.stands_still = detail::what_if::play(curves, change, result.workers, Beyond::stands_still);
   result.usual = result.best = result.stands_still;
   // If no trial went beyond its record, all assumptions give the same result.

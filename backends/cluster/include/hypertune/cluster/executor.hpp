@@ -56,8 +56,8 @@ class ClusterExecutor {
   bool interrupted_early() const;
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<ClusterExecutor>);

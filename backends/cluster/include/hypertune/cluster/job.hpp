@@ -15,7 +15,7 @@
 
 namespace hypertune::inline v0::cluster {
 
-struct JobSpec {
+struct JobOptions {
   std::filesystem::path program;
   std::vector<std::string> arguments;
   std::vector<std::filesystem::path> files;  ///< copied into its working folder
@@ -43,14 +43,14 @@ std::string job_environment(const ClusterConfig& config);
 
 /// The id of a job: a hash of its program, arguments and files, so that repeating a submit finds the same job. Error of
 /// kind `input` if the program cannot be read.
-std::string job_id(const JobSpec& spec);
+std::string job_id(const JobOptions& spec);
 
 /// Starts the job, or finds it running or ended already. It runs in its own folder below the home folder. Its
 /// environment says how the machines of the cluster are reached: HYPERTUNE_CLUSTER (the name), HYPERTUNE_HOSTS (a file
 /// of hosts, one per line), HYPERTUNE_SSH_CONFIG and, on EC2, HYPERTUNE_NOTICE_URL (announces the interruption of a
 /// spot machine). For pods: HYPERTUNE_CLUSTER and HYPERTUNE_CLUSTER_FILE (the CLUSTER.yaml, for on_cluster()). Throws
 /// an Error for a program of another architecture or with missing libraries.
-JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, const JobSpec& spec);
+JobStatus start_job(const remote::HostShell& head, const ClusterConfig& config, const JobOptions& spec);
 JobStatus job_status(const remote::HostShell& head, const ClusterConfig& config, const std::string& id);
 /// All jobs, the last started one first. Those whose results were fetched have the state `none`.
 std::vector<JobStatus> all_jobs(const remote::HostShell& head, const ClusterConfig& config);

@@ -73,10 +73,10 @@ class Client {
   /// Begins at once and returns.
   LogFollower follow_log(PodLog what, LogHandler handler);
 
-  struct Impl;
+  struct State;
 
  private:
-  std::shared_ptr<Impl> impl_;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0::k8s

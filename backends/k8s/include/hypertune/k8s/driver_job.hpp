@@ -101,8 +101,8 @@ class DriverJob {
   static constexpr const char* experiment = "experiment";
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace hypertune::inline v0::k8s

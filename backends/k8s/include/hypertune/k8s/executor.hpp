@@ -25,7 +25,7 @@ struct KubernetesSetup {
   std::vector<std::string> arguments = {};
   std::vector<std::filesystem::path> programs = {};  ///< file mounts; it is checked that they can run there
   std::vector<std::string> needs = {};               ///< programs that must be found there, from the trials' folder
-  /// Its connect timeout counts from when the pod runs; its liveness is the options' `silence`, its transfer the
+  /// Its connect timeout counts from when the pod runs; its heartbeat timeout that of the options, its transfer the
   /// options'.
   remote::RemoteOptions remote = {};
   /// Receives lines for the user while no experiment takes them; by default they go to standard error. Called on any

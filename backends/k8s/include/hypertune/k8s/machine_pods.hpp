@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/kubernetes_options.hpp>
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 #include <hypertune/k8s/client.hpp>
 #include <hypertune/remote/agent_files.hpp>
 #include <hypertune/remote/dialer.hpp>
@@ -33,7 +33,7 @@ struct MachinePodsOptions {
 };
 
 /// Describes a pod to be made.
-struct MachinePodSpec {
+struct MachinePodRequest {
   std::string token;         ///< letters, digits and '-'; one pod is made for it, even if create() is called again
   std::string node_type;     ///< value of a label
   std::string node_config;   ///< the pod as a Kubernetes object in JSON
@@ -66,7 +66,7 @@ class MachinePods {
   std::vector<MachinePod> list(const std::stop_token& stop = {}) const;
   /// Makes a pod; returns the existing one if it was made before. Before the first one it checks that the account has
   /// all the permissions it needs.
-  MachinePod create(const MachinePodSpec& pod_spec, const std::stop_token& stop = {}) const;
+  MachinePod create(const MachinePodRequest& pod_spec, const std::stop_token& stop = {}) const;
   /// Deletes pods; a pod that does not exist is no error.
   void remove(const std::vector<std::string>& names, const std::stop_token& stop = {}) const;
   /// Deletes the pods of the cluster that have ended by themselves. Returns how many.
@@ -84,7 +84,7 @@ class MachinePods {
   /// Whether the account may forward ports; Error of kind `usage` otherwise.
   void require_forward() const;
   /// Starts agents in a pod, each after copying there what `files` names.
-  remote::AnyDialer dialer(const std::string& name, remote::AgentFiles files, HostSpec limits) const;
+  remote::AnyDialer dialer(const std::string& name, remote::AgentFiles files, HostOptions limits) const;
 
  private:
   struct State;

@@ -38,7 +38,7 @@ class CommandProgram final : public Program {
   std::unique_ptr<TrialRun> begin(Context& context) const override;
   bool reusable() const override { return true; }
   bool external() const override { return true; }
-  double grace() const override;
+  double stop_grace() const override;
 
  private:
   std::shared_ptr<const detail::CommandPlan> plan_;

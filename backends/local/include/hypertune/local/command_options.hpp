@@ -1,6 +1,7 @@
 // The options of an external command and of the interpretation of its output.
 #pragma once
 
+#include <hypertune/detail/old_name.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/command_rules.hpp>
@@ -53,9 +54,10 @@ struct CommandOptions {
   std::vector<std::pair<std::string, Measured>> measure = {};
   std::map<std::string, std::string> environment = {};  ///< added to this program's environment
   std::vector<LogRule> log_rules = {};
-  Seconds grace = 5;  ///< seconds between SIGTERM and SIGKILL
+  Seconds stop_grace = 5;                          ///< seconds between SIGTERM and SIGKILL
+  hypertune::detail::OldName<Seconds> grace = {};  ///< now stop_grace
   /// If a trial has several workers: seconds until a command that is stopped (SIGSTOP) counts as lost.
-  Seconds stop_limit = 60;
+  Seconds stopped_timeout = 60;
   /// The metrics to tune. A JSON line with none of them, no step and no checkpoint is no report (programs may print
   /// their settings as JSON). Empty: every JSON line with a number is a report.
   std::vector<std::string> objectives = {};

@@ -87,7 +87,7 @@ class CommandRun final : public TrialRun {
   static constexpr std::size_t max_line = std::size_t{1} << 20U;
   static constexpr std::size_t max_searched = 4096;  // by expressions, whose recursion grows with it
   static constexpr double patience = 30;             // seconds to wait for other ranks before commands begin
-  static constexpr std::size_t most_waiting = 1000;  // lines; a program that prints more quickly than is read waits
+  static constexpr std::size_t max_waiting = 1000;   // lines; a program that prints more quickly than is read waits
   // Seconds to wait for the end of a program that has printed several reports at once: at its end the C library writes
   // what it has kept, and then Python takes down its modules.
   static constexpr double settling = 2;
@@ -95,7 +95,7 @@ class CommandRun final : public TrialRun {
   static constexpr double short_settling = 0.1;
   static constexpr std::size_t block = 4096;  // bytes that C's stdio writes at once, and a packet at most
   // Of a program whose end is waited for, at most this many lines and bytes are kept.
-  static constexpr std::size_t most_lines_held = 100'000, most_bytes_held = std::size_t{16} << 20U;
+  static constexpr std::size_t max_lines_held = 100'000, max_bytes_held = std::size_t{16} << 20U;
 
   /// For one of several commands that begin and end together.
   struct Gang {

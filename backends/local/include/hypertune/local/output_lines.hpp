@@ -52,7 +52,7 @@ class OutputLines {
   void end(const Take& take);
 
  private:
-  static constexpr std::uint64_t most_rows = 60;  // of a tall terminal
+  static constexpr std::uint64_t max_rows = 60;  // of a tall terminal
 
   enum class State : std::uint8_t { text, escape, charset, control, command, command_escape };
 

@@ -80,7 +80,7 @@ class ProcessDriver {
   // first, because their trials may begin elsewhere now. Not needed for external commands, for which workers keep no
   // objects.
   void release_all();
-  void hear(const epoll_event& event);
+  void on_ready(const epoll_event& event);
   int timeout() const;
   void carry_out();
   void carry_out(Command command);
@@ -117,12 +117,12 @@ class ProcessDriver {
   // ---- actions and events ----
   void apply(const std::shared_ptr<Worker>& worker, LinkActions actions);
 
-  void follow(const Finished& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
-  void follow(const Stopped& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
-  void follow(const Failed& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
-  void follow(const Paused& e);
+  void on(const Finished& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
+  void on(const Stopped& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
+  void on(const Failed& e) { by_trial_.erase(RunKey(e.trial, e.member)); }
+  void on(const Paused& e);
   template <class E>
-  void follow(const E&) {}
+  void on(const E&) {}
 
   void emit(Event event);
   void tell(Event event);

@@ -54,7 +54,7 @@ static_assert(Executor<ProcessExecutor>);
 using local::ProcessExecutor;
 using local::ProcessOptions;
 
-/// `ht::processes({.workers = 4})`: trials in processes of their own, at most four concurrently.
+/// `ht::processes({.pool = 4})`: trials in processes of their own, at most four concurrently.
 inline ProcessExecutor processes(ProcessOptions options = {}) { return ProcessExecutor(std::move(options)); }
 
 }  // namespace hypertune::inline v0

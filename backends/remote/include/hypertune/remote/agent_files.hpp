@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/files/file_mount.hpp>
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 #include <hypertune/remote/host_shell.hpp>
 #include <hypertune/remote/shipping.hpp>
 
@@ -30,6 +30,6 @@ struct AgentFiles {
 
 /// Copies the files to the host and checks them. Returns the command that starts an agent there, with these limits.
 /// Throws HostError, or the shell's errors.
-std::vector<std::string> prepare_agent(const HostShell& shell, const AgentFiles& files, const HostSpec& limits);
+std::vector<std::string> prepare_agent(const HostShell& shell, const AgentFiles& files, const HostOptions& limits);
 
 }  // namespace hypertune::inline v0::remote

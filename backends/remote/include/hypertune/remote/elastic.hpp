@@ -1,7 +1,7 @@
 // ElasticExecutor: runs one experiment at a time on workers that are started and ended as its queue of trials needs.
 #pragma once
 
-#include <hypertune/config/worker_count.hpp>
+#include <hypertune/config/pool_size.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/remote/dialer.hpp>
 #include <hypertune/remote/executor.hpp>
@@ -26,9 +26,9 @@ struct ElasticWorker {
 struct ElasticPlan {
   std::vector<ElasticWorker> workers = {};  ///< at least one
   int min = 1;                              ///< number of workers that are kept even if no trial needs them
-  Seconds idle = 60;                        ///< seconds without a trial after which a worker is ended
+  Seconds idle_timeout = 60;                ///< seconds without a trial after which a worker is ended
   /// Seconds for which started workers of a group are held while the others find no room; see PartialGroupRelease.
-  Seconds group_patience = 300;
+  Seconds group_timeout = 300;
   bool keep_all = false;  ///< the workers exist anyway: use all, end none
   RemoteOptions remote = {};
   std::string asked = "has been asked for";  ///< why a worker has not started, until more is known
@@ -59,8 +59,8 @@ class ElasticWorkers {
 struct ElasticHooks {
   /// Called repeatedly on a thread of the experiment; returns the seconds until the next call. May block until `stop`
   /// is called.
-  std::function<Seconds(ElasticWorkers&)> look = {};
-  /// Makes look() return soon. May be called from any thread.
+  std::function<Seconds(ElasticWorkers&)> poll = {};
+  /// Makes poll() return soon. May be called from any thread.
   std::function<void()> stop = {};
   /// The worker was told to leave, because no trial needs it or it has run its one attempt (RemoteOptions::reuse). Must
   /// not block.

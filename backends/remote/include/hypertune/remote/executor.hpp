@@ -115,7 +115,7 @@ class RemoteExecutor {
 
  private:
   class State;
-  std::shared_ptr<State> self_;
+  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<RemoteExecutor>);

@@ -1,7 +1,7 @@
 // HostList: parsing the supported formats of host lists.
 #pragma once
 
-#include <hypertune/hosts/host_spec.hpp>
+#include <hypertune/hosts/host_options.hpp>
 
 #include <filesystem>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace hypertune::inline v0::remote {
 
-using hypertune::HostSpec;
-using HostList = std::vector<HostSpec>;
+using hypertune::HostOptions;
+using HostList = std::vector<HostOptions>;
 
 /// Parses one host per line: `name [slots=N] [cpus=X] [gpus=N] [memory=64GiB] [labels=a,zone:b] [custom.NAME=X]`; `#`
 /// begins a comment. Errors are of kind `input` and start with `where` and the line number: an unknown key, an invalid

@@ -19,7 +19,7 @@ namespace hypertune::inline v0::remote {
 
 /// How long the driver waits for a host, in seconds.
 struct HostTimeouts {
-  double liveness = 2.5;   ///< without any message until the host is lost
+  double heartbeat = 2.5;  ///< without any message until the host is lost
   double connect = 60;     ///< from the start of a connection to the agent's hello
   double hello = 9e8;      ///< from the opening of the stream to the agent's hello
   double first_delay = 1;  ///< before the second attempt to connect; doubled for each further one
@@ -31,7 +31,7 @@ struct HostTimeouts {
     const auto positive = [](double value, const char* name) {
       if (!(value > 0 && value < 1e9)) fail(Errc::usage, "'{}' is {} seconds, but must be more than 0", name, value);
     };
-    positive(liveness, "liveness");
+    positive(heartbeat, "heartbeat");
     positive(connect, "connect");
     positive(hello, "hello");
     positive(first_delay, "first_delay");
@@ -40,10 +40,10 @@ struct HostTimeouts {
     if (refusals < 1) fail(Errc::usage, "'refusals' is {}, but must be 1 or more", refusals);
   }
   /// Seconds between heartbeats.
-  double heartbeat() const { return liveness / 6; }
+  double heartbeat_interval() const { return heartbeat / 6; }
   /// Seconds without a driver's heartbeat after which the agent ends its trials: before the driver restarts them
   /// elsewhere.
-  static double agent_liveness(double liveness) { return liveness * 0.8; }
+  static double agent_liveness(double heartbeat) { return heartbeat * 0.8; }
 };
 
 enum class HostState : std::uint8_t {
@@ -187,9 +187,9 @@ class HostStateMachine {
   Seconds deadline() const {
     switch (state_) {
       case HostState::connecting: return std::min(since_ + timeouts_.connect, hello_by_);
-      case HostState::ready: return heard_ + timeouts_.liveness / 2;
+      case HostState::ready: return heard_ + timeouts_.heartbeat / 2;
       case HostState::suspect:
-      case HostState::draining: return heard_ + timeouts_.liveness;
+      case HostState::draining: return heard_ + timeouts_.heartbeat;
       case HostState::backing_off: return retry_at_;
       case HostState::gone: break;
     }
@@ -209,7 +209,7 @@ class HostStateMachine {
         return out;
       }
       case HostState::ready:
-        if (now < heard_ + timeouts_.liveness) {
+        if (now < heard_ + timeouts_.heartbeat) {
           state_ = HostState::suspect;
           return {};
         }

@@ -16,7 +16,7 @@ namespace hypertune::inline v0::remote {
 struct ListedOptions {
   std::string name = {};  ///< name of the executor
   HostSource hosts = {};
-  HostSpec limits = {};  ///< defaults for what the list does not say about a host; its name is ignored
+  HostOptions limits = {};  ///< defaults for what the list does not say about a host; its name is ignored
   RemoteOptions remote = {};
 };
 
@@ -26,7 +26,7 @@ struct ListedOptions {
 class ListedExecutor {
  public:
   /// Makes the dialer of a host, whose limits are filled in.
-  using MakeDialer = std::function<AnyDialer(const HostSpec&)>;
+  using MakeDialer = std::function<AnyDialer(const HostOptions&)>;
 
   /// `notices`: shared with the dialers.
   ListedExecutor(ListedOptions options, MakeDialer dialer,
@@ -48,7 +48,7 @@ class ListedExecutor {
 
  private:
   class State;
-  std::shared_ptr<State> self_;
+  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<ListedExecutor>);

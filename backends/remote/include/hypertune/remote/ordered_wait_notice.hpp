@@ -28,7 +28,7 @@ class OrderedWaitNotice {
     const int room = workers - missing;
     return fmt::format(
         "trials are decided in order, so that all wait until each of the {} workers is there, and {} of them find{} no "
-        "room{}: set workers to {}, make room (a larger quota, more nodes), or write ordered: false",
+        "room{}: set pool to {}, make room (a larger quota, more nodes), or write ordered: false",
         workers, missing, missing == 1 ? "s" : "", why.empty() ? "" : fmt::format(" ({})", why),
         room > 0 ? fmt::to_string(room) : "what there is room for");
   }

@@ -51,7 +51,7 @@ class AgentRuntime {
 std::optional<int> run_agent_if_asked(int argc, char** argv, const ProgramMaker& make_program);
 
 /// Converts the resources that an agent may use to the text after `--hypertune-agent`, and back.
-std::string agent_limits_text(const HostSpec& host);
+std::string agent_limits_text(const HostOptions& host);
 local::ProcessOptions agent_limits(const std::string& text);
 
 }  // namespace hypertune::inline v0::remote

@@ -1,7 +1,7 @@
 // WorkerScaler: decides how many workers there are, and which ones end. No I/O, no clock.
 #pragma once
 
-#include <hypertune/config/worker_count.hpp>
+#include <hypertune/config/pool_size.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ struct WorkerStates {
   }
 };
 
-/// Keeps as many workers as the trials need; workers are numbered from 0. A worker without a trial is kept for `idle`
+/// Keeps as many workers as the trials need; workers are numbered from 0. A worker without a trial is kept for `idle_timeout`
 /// seconds, because another trial may come. If decisions must not depend on the times at which workers start (`all`),
 /// there is always the maximum number of workers.
 class WorkerScaler {
@@ -48,7 +48,7 @@ class WorkerScaler {
     std::vector<int> launch = {}, end_workers = {};
   };
 
-  WorkerScaler(WorkerCount bounds, int slots, double idle, bool all)
+  WorkerScaler(PoolSize bounds, int slots, double idle, bool all)
       : bounds_(bounds),
         slots_(std::max(1, slots)),
         idle_(idle),
@@ -113,7 +113,7 @@ class WorkerScaler {
     return std::clamp(more > bounds_.max - busy ? bounds_.max : busy + more, bounds_.min, bounds_.max);
   }
 
-  WorkerCount bounds_;
+  PoolSize bounds_;
   int slots_;
   double idle_;
   bool all_;

@@ -24,7 +24,8 @@ struct SlurmSetup {
   std::vector<std::string> arguments = {};
   /// Seconds that a worker's job waits for its driver to start the agent in it. Then it ends.
   Seconds orphan = 300;
-  remote::RemoteOptions remote = {};  ///< liveness and transfer are taken from `options`; connecting has no limit
+  remote::RemoteOptions remote =
+      {};  ///< its heartbeat timeout and transfer are taken from `options`; connecting has no limit
   /// Gets the lines for the user while no experiment takes them; by default they go to standard error. May be called
   /// from any thread.
   std::function<void(const std::string&)> say = {};

@@ -17,8 +17,8 @@
 namespace hypertune::inline v0::ssh {
 
 using remote::HostList;
+using remote::HostOptions;
 using remote::HostSource;
-using remote::HostSpec;
 
 /// Meant for designated initialisers: `{.hosts = {"host1", "host2"}}`.
 struct SshSetup {
@@ -36,7 +36,7 @@ struct SshSetup {
   /// What must exist on a host before a trial runs: names found in PATH, or paths relative to the working folder.
   std::vector<std::string> needs = {};
   std::string directory = {};  ///< working folder of agents and commands; empty: the home folder
-  HostSpec limits = {};        ///< defaults for what the list does not say about a host; its name is ignored
+  HostOptions limits = {};     ///< defaults for what the list does not say about a host; its name is ignored
   ShipOptions ship = {};
   remote::RemoteOptions remote = {.timeouts = {.connect = 3600}};  ///< the time to connect includes shipping
 };

@@ -90,10 +90,11 @@ inline CommandPlan plan_command(const std::vector<std::string>& names, CommandOp
   if (const auto first = plan.options.first_step; first && (*first < 0 || *first > 1))
     fail(Errc::usage, "the command's first_step is {}, but must be 0 or 1", *first);
   for (const auto& rule : plan.options.log_rules) plan.rules.push_back({compile(rule.match, "failures: log", 0), rule});
-  if (!(plan.options.grace >= 0))
-    fail(Errc::usage, "the command's grace is {} s, but must be 0 or more", plan.options.grace);
-  if (!(plan.options.stop_limit > 0))
-    fail(Errc::usage, "the command's stop_limit is {} s, but must be more than 0", plan.options.stop_limit);
+  plan.options.grace.give_to(plan.options.stop_grace);
+  if (!(plan.options.stop_grace >= 0))
+    fail(Errc::usage, "the command's stop_grace is {} s, but must be 0 or more", plan.options.stop_grace);
+  if (!(plan.options.stopped_timeout > 0))
+    fail(Errc::usage, "the command's stopped_timeout is {} s, but must be more than 0", plan.options.stopped_timeout);
   return plan;
 }
 
@@ -109,6 +110,6 @@ std::unique_ptr<TrialRun> CommandProgram::begin(Context& context) const {
   return std::make_unique<detail::CommandRun>(*plan_, context);
 }
 
-double CommandProgram::grace() const { return plan_->options.grace; }
+double CommandProgram::stop_grace() const { return plan_->options.stop_grace; }
 
 }  // namespace hypertune::inline v0::local

@@ -243,7 +243,7 @@ std::size_t CommandRun::waiting_lines_naming(const std::string& checkpoint) cons
 
 void CommandRun::adopt(const std::string& name, int steps) {
   const auto pump_some = [&] {
-    if (lines_.size() < most_waiting) pump(0);
+    if (lines_.size() < max_waiting) pump(0);
   };
   constexpr const char* reused =
       "the same name was reported again before it was taken, so that it may be of a later step: use a new name each "

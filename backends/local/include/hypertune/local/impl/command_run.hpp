@@ -36,7 +36,7 @@ std::optional<Report> CommandRun::next_of_command() {
   for (;;) {
     if (context_->stop_requested() && !terminating_) terminate();
     // Whether the command has ended is known only by looking.
-    if (!child_->status() && lines_.size() < most_waiting) pump(0);
+    if (!child_->status() && lines_.size() < max_waiting) pump(0);
     if (!holds())
       if (auto report = next_report()) {
         if (timing_.first == 0) timing_.first = arrived_;
@@ -175,8 +175,7 @@ bool CommandRun::waits_for_end(std::string_view piece, std::span<const Line> lin
 }
 
 bool CommandRun::holds() {
-  if (child_->status() || terminating_ || lines_.size() > most_lines_held || bytes_held_ > most_bytes_held)
-    return false;
+  if (child_->status() || terminating_ || lines_.size() > max_lines_held || bytes_held_ > max_bytes_held) return false;
   if (!leads() || plan_.options.ordered) return in_blocks_;
   const double now = hypertune::detail::steady_seconds();
   if (block_until_) {
@@ -459,13 +458,13 @@ std::optional<Report> CommandRun::finish() {
 void CommandRun::look_for_stop() {
   const double now = hypertune::detail::steady_seconds();
   if (!of_several() || terminating_ || now < look_for_stop_at_) return;
-  look_for_stop_at_ = now + std::min(plan_.options.stop_limit / 8, 5.0);
+  look_for_stop_at_ = now + std::min(plan_.options.stopped_timeout / 8, 5.0);
   if (!child_->is_stopped()) {
     stopped_since_.reset();
     return;
   }
   if (!stopped_since_) stopped_since_ = now;
-  if (now - *stopped_since_ < plan_.options.stop_limit) return;
+  if (now - *stopped_since_ < plan_.options.stopped_timeout) return;
   child_->signal(SIGKILL);
   throw TrialFailure(
       Cause{.source = FailureSource::infrastructure,
@@ -474,7 +473,7 @@ void CommandRun::look_for_stop() {
 
 void CommandRun::wait_for_others() {
   if (!of_several()) return;
-  const double until = hypertune::detail::steady_seconds() + plan_.options.grace;
+  const double until = hypertune::detail::steady_seconds() + plan_.options.stop_grace;
   bool all = true;
   for (int rank = 1; all && rank < gang_->place.size(); ++rank) all = wait_in_group(end_of(rank), until);
   if (all || context_->stop_requested()) return;
@@ -534,7 +533,7 @@ std::optional<Report> CommandRun::end_with_others(int status) {
 void CommandRun::terminate() {
   if (terminating_) return;
   terminating_ = true;
-  kill_at_ = hypertune::detail::steady_seconds() + plan_.options.grace;
+  kill_at_ = hypertune::detail::steady_seconds() + plan_.options.stop_grace;
   if (!received_sigterm()) child_->signal(SIGTERM);  // a second SIGTERM may interrupt the reaction to the first one
   if (suspended_) child_->signal(SIGCONT);
 }

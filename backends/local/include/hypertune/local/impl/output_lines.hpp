@@ -138,7 +138,7 @@ void OutputLines::new_line(const Take& take) {
 void OutputLines::up(std::uint64_t lines) {
   if (!from_) from_ = line();
   below_ = std::max(below_, line() + 1);
-  for (; lines > at_ && top_ > 0 && rows_.size() < most_rows; --top_, ++at_) {
+  for (; lines > at_ && top_ > 0 && rows_.size() < max_rows; --top_, ++at_) {
     rows_.emplace_front();
     rows_.front().passed = true;
   }

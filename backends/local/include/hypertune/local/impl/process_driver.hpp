@@ -29,7 +29,7 @@ ProcessDriver::ProcessDriver(ProcessOptions options)
     gpus_.push_back(std::to_string(i));
   gpus_.resize(static_cast<std::size_t>(std::ceil(options_.gpus)));
   if (options_.memory == 0) options_.memory = usable_memory();
-  if (options_.cpus <= 0) options_.cpus = options_.workers > 0 ? options_.workers : static_cast<double>(cores_.size());
+  if (options_.cpus <= 0) options_.cpus = options_.pool > 0 ? options_.pool : static_cast<double>(cores_.size());
 }
 
 Host ProcessDriver::host() const {
@@ -118,7 +118,7 @@ void ProcessDriver::run() {
     launch_held();
     if (closing_) break;
     const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()), timeout());
-    for (int i = 0; i < n && !closing_; ++i) hear(ready[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < n && !closing_; ++i) on_ready(ready[static_cast<std::size_t>(i)]);
     // No worker is judged by its silence before all that was sent has been heard: this process may have been stopped
     // for a while, and its wait ends with EINTR when it goes on.
     const bool all_heard = n >= 0 && static_cast<std::size_t>(n) < ready.size();
@@ -132,7 +132,7 @@ void ProcessDriver::run() {
 
 void ProcessDriver::release_all() {
   if (start_.program->external() || guardian_lost_) return;
-  const Seconds until = hypertune::detail::steady_seconds() + options_.grace;
+  const Seconds until = hypertune::detail::steady_seconds() + options_.stop_grace;
   std::vector<std::uint64_t> leaving;
   for (const auto& [id, worker] : workers_)
     if (worker->link.launch() != nullptr &&
@@ -149,11 +149,11 @@ void ProcessDriver::release_all() {
     if (left <= 0) return;
     const int n = ::epoll_wait(poll_.get(), ready.data(), static_cast<int>(ready.size()),
                                static_cast<int>(std::min(left, 60.0) * 1000) + 1);
-    for (int i = 0; i < n; ++i) hear(ready[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < n; ++i) on_ready(ready[static_cast<std::size_t>(i)]);
   }
 }
 
-void ProcessDriver::hear(const epoll_event& event) {
+void ProcessDriver::on_ready(const epoll_event& event) {
   if (event.data.u64 == wake_key) {
     std::uint64_t count = 0;
     while (::read(wake_.get(), &count, sizeof count) > 0) {}

@@ -85,8 +85,9 @@ std::shared_ptr<ProcessDriver::Worker> ProcessDriver::spawn() {
     return nullptr;
   }
   LinkOptions link;
-  link.hang_limit = start_.hang_limit;
-  link.grace = std::max(options_.grace, start_.program->grace() + 1);  // so that a command may use all of its own grace
+  link.hang_timeout = start_.hang_timeout;
+  link.stop_grace = std::max(options_.stop_grace,
+                             start_.program->stop_grace() + 1);  // so that a command may use all of its own grace
   link.prints = start_.program->external();
   link.reusable = start_.program->reusable();
   link.welcome.directory = start_.directory.string();
@@ -94,7 +95,7 @@ std::shared_ptr<ProcessDriver::Worker> ProcessDriver::spawn() {
   link.welcome.log_limit = start_.log_limit;
   for (const auto& origin : start_.origins) link.welcome.origins.push_back(origin.string());
   constexpr double heartbeat = 5;
-  link.welcome.heartbeat = start_.hang_limit > 0 ? std::clamp(start_.hang_limit / 4, 0.01, heartbeat) : heartbeat;
+  link.welcome.heartbeat = start_.hang_timeout > 0 ? std::clamp(start_.hang_timeout / 4, 0.01, heartbeat) : heartbeat;
   const auto worker = std::make_shared<Worker>(id, std::move(mine), std::move(link));
   workers_[id] = worker;
   watch(worker->socket.get(), id);
@@ -257,12 +258,12 @@ void ProcessDriver::apply(const std::shared_ptr<Worker>& worker, LinkActions act
     if (start_.program->external()) vacate(*worker);
   }
   for (auto& event : actions.events) {
-    std::visit([&](const auto& e) { follow(e); }, event);
+    std::visit([&](const auto& e) { on(e); }, event);
     emit(std::move(event));
   }
 }
 
-void ProcessDriver::follow(const Paused& e) {
+void ProcessDriver::on(const Paused& e) {
   if (e.parked)
     ++parked_;
   else
@@ -270,7 +271,7 @@ void ProcessDriver::follow(const Paused& e) {
 }
 
 void ProcessDriver::emit(Event event) {
-  if (groups_.hear(event))
+  if (groups_.on_event(event))
     groups_.work();
   else
     tell(std::move(event));

@@ -1,7 +1,7 @@
 // What a worker that is a pod has.
 #pragma once
 
-#include <hypertune/config/pod_room.hpp>
+#include <hypertune/config/pod_capacity.hpp>
 #include <hypertune/detail/parse_number.hpp>
 
 #include <cmath>
@@ -57,15 +57,15 @@ std::optional<double> asked_by_pod(const Node& pod, std::string_view resource, s
 
 }  // namespace detail
 
-Resources room_of(const KubernetesOptions& options) {
+Resources capacity_of(const KubernetesOptions& options) {
   Resources room{.cpus = options.cpus.value_or(1), .gpus = static_cast<double>(options.gpus), .memory = options.memory};
   if (options.pod.empty() || (options.cpus && options.memory > 0)) return room;
   const auto pod = load_yaml_text(options.pod, "executor.pod");
   if (!pod.is_map()) return room;
-  constexpr double most_bytes = 0x1p62;
+  constexpr double max_bytes = 0x1p62;
   if (!options.cpus) room.cpus = detail::asked_by_pod(pod, "cpu").value_or(1);
   if (options.memory == 0)
-    if (const auto memory = detail::asked_by_pod(pod, "memory", "limits"); memory && *memory < most_bytes)
+    if (const auto memory = detail::asked_by_pod(pod, "memory", "limits"); memory && *memory < max_bytes)
       room.memory = static_cast<std::uint64_t>(*memory);
   return room;
 }

@@ -38,7 +38,7 @@ inline std::filesystem::path found_from(const std::filesystem::path& sweep_file,
 }
 
 /// The action if a line of a trial's log matches (failures.log).
-struct LogRuleSpec {
+struct LogRuleOptions {
   std::string match;  ///< a regular expression
   bool exclude_host = false;
   bool no_retry = false;
@@ -46,7 +46,7 @@ struct LogRuleSpec {
 };
 
 /// A file of each trial, made from a template (trial.files).
-struct TrialFileSpec {
+struct TrialFileOptions {
   std::string path;                      ///< below the trial's folder
   std::string from;                      ///< the template's file; empty: `text` is given in the sweep
   std::optional<std::string> text = {};  ///< the template; read from `from` before trials begin
@@ -55,11 +55,11 @@ struct TrialFileSpec {
 };
 
 /// trial: how to run a trial.
-struct TrialSpec {
+struct TrialOptions {
   std::vector<std::string> command;  ///< with placeholders {name}
   /// Of words of the command that are there together or not at all: the first index, and the one after the last.
   std::vector<std::pair<std::size_t, std::size_t>> command_groups;
-  std::vector<TrialFileSpec> files;
+  std::vector<TrialFileOptions> files;
   std::map<std::string, std::string> metrics;  ///< regular expressions over the output, by metric; empty: JSON lines
   std::map<std::string, std::string> units;    ///< percent, seconds, bytes or count, by metric; of those that name it
   std::string step;                            ///< a regular expression that finds the step; empty: steps are counted
@@ -67,12 +67,12 @@ struct TrialSpec {
   bool steps_of_attempt = false;               ///< whether it counts anew from a checkpoint
   std::map<std::string, std::string> environment;
   std::vector<std::pair<std::string, Measured>> measure;  ///< what hypertune measures, by the metrics' names
-  double grace = 10;                                      ///< seconds from SIGTERM to SIGKILL
+  double stop_grace = 10;                                 ///< seconds from SIGTERM to SIGKILL
   CommandOutput output = CommandOutput::pipe;
   std::vector<int> success{0};  ///< exit codes that mean success
   ReportRule report = ReportRule::each;
   RepeatOptions repeat;
-  std::vector<LogRuleSpec> log_rules;
+  std::vector<LogRuleOptions> log_rules;
   /// file:line, for errors that are found when these are compiled: of each word of the command, and of each metric's
   /// expression.
   std::vector<std::string> command_places;
@@ -81,9 +81,9 @@ struct TrialSpec {
 };
 
 /// executor: where the trials run.
-struct ExecutorSpec {
+struct ExecutorOptions {
   std::string type = "local";         ///< local, ssh, slurm or kubernetes
-  std::string workers = "processes";  ///< local: processes or threads
+  std::string isolation = "process";  ///< local: process or thread
   double cpus = 0, gpus = -1;         ///< what the machine, or each host, offers; 0 and -1: all it has
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
@@ -97,8 +97,8 @@ struct ExecutorSpec {
 struct Sweep {
   SearchSpace space;
   Options options;
-  std::optional<TrialSpec> trial;  ///< absent in a study's file
-  ExecutorSpec executor;
+  std::optional<TrialOptions> trial;  ///< absent in a study's file
+  ExecutorOptions executor;
   std::vector<MlflowOptions> mlflow;  ///< the caller starts these loggers, as they are compiled separately
   std::filesystem::path file;
 };

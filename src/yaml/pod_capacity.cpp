@@ -1,2 +1,2 @@
 // Part of hypertune::yaml: see <hypertune/config/src.hpp>.
-#include <hypertune/config/impl/pod_room.hpp>
+#include <hypertune/config/impl/pod_capacity.hpp>

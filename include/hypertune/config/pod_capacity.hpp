@@ -13,7 +13,7 @@ namespace hypertune::inline v0 {
 /// What trials may use of a worker: cpus and memory of the options, or, where one is left out, what `pod` asks for, for
 /// the worker's container or for the whole pod. One cpu if neither says. Error of kind `input` for a `pod` that is no
 /// YAML.
-Resources room_of(const KubernetesOptions& options);
+Resources capacity_of(const KubernetesOptions& options);
 
 namespace detail {
 

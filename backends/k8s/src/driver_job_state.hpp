@@ -1,4 +1,4 @@
-// DriverJob::Impl: a DriverJob's calls of Kubernetes.
+// DriverJob::State: a DriverJob's calls of Kubernetes.
 #pragma once
 
 #include "driver_files.hpp"
@@ -29,10 +29,10 @@
 
 namespace hypertune::inline v0::k8s {
 
-struct DriverJob::Impl {
+struct DriverJob::State {
   using Phase = DriverJobState::Phase;
 
-  explicit Impl(DriverJobOptions given)
+  explicit State(DriverJobOptions given)
       : options(std::move(given)),
         client(load_access(access_of(options.workers))),
         name(kubernetes_name(options.name.empty() ? "experiment" : options.name, 40)) {}

@@ -1,4 +1,4 @@
-// HostSpec: a machine to run trials on.
+// HostOptions: a machine to run trials on.
 #pragma once
 
 #include <hypertune/option.hpp>
@@ -9,9 +9,9 @@
 
 namespace hypertune::inline v0 {
 
-/// Describes what trials may use of a machine, for HostSpec and executors. `cpus` and `custom` are the meanings of
+/// Describes what trials may use of a machine, for HostOptions and executors. `cpus` and `custom` are the meanings of
 /// these two options, which differ.
-void describe_room(auto&& self, auto&& option, const char* cpus, const char* custom) {
+void describe_capacity(auto&& self, auto&& option, const char* cpus, const char* custom) {
   option("cpus", self.cpus, between(0, 1e9).without_default(), cpus);
   option("gpus", self.gpus, between(0, 1e9).without_default(), "the same");
   option("memory", self.memory, at_least(0).in(Bounds::Unit::bytes).without_default(), "the same");
@@ -19,7 +19,7 @@ void describe_room(auto&& self, auto&& option, const char* cpus, const char* cus
 }
 
 /// A host and what trials may use of it. Values that are not set are those of the machine.
-struct HostSpec {
+struct HostOptions {
   std::string name = {};     ///< for ssh: a name in the ssh_config, a host's name or address, or user@name
   int slots = 0;             ///< number of one-cpu trials at once; 0: as many as it has cpus
   double cpus = 0;           ///< 0: all of its cores
@@ -31,9 +31,10 @@ struct HostSpec {
   static constexpr const char* type = "host";
   static void describe(auto& self, auto&& option) {
     option("slots", self.slots, at_least(1).without_default(), "trials of one cpu at once");
-    describe_room(self, option, "that trials may take", "whatever this host has: `{licence: 2}`");
+    describe_capacity(self, option, "that trials may take", "whatever this host has: `{licence: 2}`");
   }
-  friend bool operator==(const HostSpec&, const HostSpec&) = default;
+  friend bool operator==(const HostOptions&, const HostOptions&) = default;
 };
+using HostSpec [[deprecated("is now HostOptions")]] = HostOptions;
 
 }  // namespace hypertune::inline v0
