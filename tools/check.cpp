@@ -188,9 +188,9 @@ Here print_executor(const Sweep& sweep) {
                         executor.kubernetes->image.empty() ? "'pod'" : executor.kubernetes->image);
   } else if (!executor.ssh->cluster.empty()) {
     where = fmt::format("on machines of {}, as the queue asks for them", executor.ssh->cluster.string());
-  } else if (!executor.ssh->hosts.empty()) {
+  } else if (!executor.ssh->hosts.list.empty()) {
     std::string names;
-    for (const auto& host : executor.ssh->hosts) names += (names.empty() ? "" : ", ") + host.name;
+    for (const auto& host : executor.ssh->hosts.list) names += (names.empty() ? "" : ", ") + host.name;
     where = fmt::format("over ssh on {}", names);
   } else {
     where = "over ssh, on hosts that are asked for when it runs";

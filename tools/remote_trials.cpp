@@ -29,16 +29,16 @@ namespace fs = std::filesystem;
 fs::path found(const fs::path& path, const Sweep& sweep) { return found_from(sweep, path); }
 
 remote::HostSource hosts_of(const Sweep& sweep) {
-  const SshSpec& text = *sweep.executor.ssh;
-  if (text.slurm) return remote::HostSource::slurm();
-  if (!text.host_file.empty()) return remote::HostSource::file(found(text.host_file, sweep), text.interval);
-  if (!text.host_command.empty()) {
-    auto command = text.host_command;
+  const SshHosts& hosts = sweep.executor.ssh->hosts;
+  if (hosts.slurm) return remote::HostSource::slurm();
+  if (!hosts.file.empty()) return remote::HostSource::file(found(hosts.file, sweep), hosts.interval);
+  if (!hosts.command.empty()) {
+    auto command = hosts.command;
     if (command.front().find('/') != std::string::npos) command.front() = found(command.front(), sweep).string();
-    return remote::HostSource::command(std::move(command), text.interval);
+    return remote::HostSource::command(std::move(command), hosts.interval);
   }
-  if (text.hosts.empty()) return {};  // those of the environment
-  return text.hosts;
+  if (hosts.list.empty()) return {};  // those of the environment
+  return hosts.list;
 }
 
 }  // namespace
@@ -71,14 +71,11 @@ std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> moun
 }
 
 ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
-  const SshSpec& text = *sweep.executor.ssh;
+  const SshExecutorOptions& text = *sweep.executor.ssh;
   ssh::SshSetup setup;
-  setup.ssh.config = found(text.ssh_config, sweep);
-  setup.ssh.user = text.user;
-  setup.ssh.port = text.port;
-  setup.ssh.identity = found(text.identity_file, sweep);
-  setup.ssh.options = text.options;
-  setup.ssh.connect_timeout = text.connect_timeout;
+  setup.ssh = text.ssh;
+  setup.ssh.config = found(text.ssh.config, sweep);
+  setup.ssh.identity = found(text.ssh.identity, sweep);
   if (text.heartbeat_timeout > 0) {
     setup.remote.timeouts.heartbeat = text.heartbeat_timeout;
     // ssh must not give up the connection before the host is given up.

@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace hypertune::inline v0 {
 
@@ -38,7 +39,7 @@ struct Bounds {
   bool above_least = false, below_most = false;  ///< `least` or `most` itself is not allowed
   bool zero = false;                             ///< 0 is allowed as well: it means "none" or "automatic"
   Unit unit = Unit::none;
-  bool no_default = false;  ///< the initial value stands for "not given", so that the reference names no default
+  bool no_default = false;  ///< 0 in a program stands for "not given", so that the reference names no default
 
   constexpr Bounds below(double x) const { return {least, x, above_least, true, zero, unit}; }
   constexpr Bounds at_most(double x) const { return {least, x, above_least, false, zero, unit}; }
@@ -79,7 +80,9 @@ constexpr Bounds between(double least, double most) { return {.least = least, .m
 ///   }
 /// };
 /// ```
-/// An enum has a list of words for its values, in their order, before the text: `{"auto", "own"}`.
+/// An enum has a list of words for its values, in their order, before the text: `{"auto", "own"}`. Members may be
+/// structs that describe options themselves, and other types that have a form in files (config/option_forms.hpp); a
+/// member whose type does not say its form has a tag of one before the text: `SlurmTime{}`.
 /// The default of an option is the initial value of its member. Checks that involve several options (two that
 /// contradict each other) belong in `void check() const`, which throws an OptionError.
 template <class T>
@@ -87,6 +90,10 @@ concept Described = requires(T& options, int visitor) {
   { T::type } -> std::convertible_to<std::string_view>;
   T::describe(options, visitor);
 };
+
+/// A type that stands for the form of an option in files. It may have `Bounds bounds`.
+template <class F>
+concept FormTag = requires { typename F::form_tag; };
 
 namespace detail {
 
@@ -101,12 +108,18 @@ struct OptionCheck {
   void operator()(const char* name, const auto& value, const Bounds& bounds, const char* text) const {
     if constexpr (requires { value.has_value(); }) {
       if (value) (*this)(name, *value, bounds, text);
+    } else if (bounds.no_default && value == std::remove_cvref_t<decltype(value)>()) {
+      return;
     } else if (!bounds.allow(static_cast<double>(value))) {
       refuse_option(type, name, static_cast<double>(value), bounds);
     }
   }
   void operator()(const char*, const auto&, const char*) const {}
   void operator()(const char*, const auto&, std::initializer_list<const char*>, const char*) const {}
+  template <FormTag F>
+  void operator()(const char* name, const auto& value, const F& form, const char* text) const {
+    if constexpr (requires { form.bounds; }) (*this)(name, value, form.bounds, text);
+  }
 };
 
 /// Writes the values as text, in the form that files use.
@@ -130,13 +143,15 @@ struct OptionText {
   void operator()(const char* name, const auto& value, std::initializer_list<const char*> words, const char*) const {
     put(name, words.begin()[static_cast<std::size_t>(value)]);
   }
+  template <FormTag F>
+  void operator()(const char*, const auto&, const F&, const char*) const {}
 };
 
 }  // namespace detail
 
 /// The described options that are numbers, booleans or enums, with their current values, in the form of a YAML flow
-/// map: "grace_period: 1, max_steps: 81, promotion: false". Empty if T describes no options. Strings and paths are left
-/// out.
+/// map: "grace_period: 1, max_steps: 81, promotion: false". Empty if T describes no options. Strings, paths and options with a form of
+/// their own are left out.
 template <class T>
 std::string options_text([[maybe_unused]] const T& options) {
   std::string text;

@@ -3,6 +3,7 @@
 
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/sweep.hpp>
+#include <hypertune/config/yaml_json.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -24,9 +25,8 @@ std::string whole(const std::string& more) {
 }
 
 std::string json_of(const Node& node) {
-  std::string text;
-  hypertune::detail::append_json_of(text, node);
-  return text;
+  hypertune::detail::JsonWriter json(hypertune::detail::JsonFor::file);
+  return hypertune::detail::put_yaml(json, node).take();
 }
 
 std::string refusal(const Node& node) {

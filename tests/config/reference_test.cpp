@@ -185,7 +185,7 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
   const ht::Options options;
   const ht::TrialOptions trial;
   const ht::ExecutorOptions executor;
-  const ht::SshSpec ssh;
+  const ht::SshExecutorOptions ssh;
   const ht::SlurmOptions slurm;
   const ht::KubernetesOptions pods;
   const auto seconds = [](double s) { return fmt::format("{}s", s); };
@@ -213,8 +213,8 @@ TEST_CASE("the reference of sweeps: defaults that options have") {
       {"executor local", "isolation", executor.isolation},
       {"executor slurm", "pool", fmt::format("{}..{}", slurm.pool.min, slurm.pool.max)},
       {"executor kubernetes", "pool", fmt::format("{}..{}", pods.pool.min, pods.pool.max)},
-      {"executor ssh", "connect_timeout", seconds(ssh.connect_timeout)},
-      {"executor.hosts", "interval", seconds(ssh.interval)},
+      {"executor ssh", "connect_timeout", seconds(ssh.ssh.connect_timeout)},
+      {"executor.hosts", "interval", seconds(ssh.hosts.interval)},
       {"executor.transfer", "by_content", ssh.transfer.by_content ? "true" : "false"},
       {"executor.transfer", "direct", ssh.transfer.direct ? "true" : "false"},
       {"executor.transfer", "shared", ssh.transfer.shared ? "true" : "false"},

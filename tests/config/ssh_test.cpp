@@ -25,20 +25,20 @@ TEST_CASE("hosts of the ssh executor in all forms") {
   REQUIRE(list.ssh);
   CHECK(list.type == "ssh");
   CHECK(list.cpus == 4);
-  REQUIRE(list.ssh->hosts.size() == 3);
-  CHECK(list.ssh->hosts[1].name == "me@b");
-  CHECK(list.ssh->hosts[2].slots == 2);
-  CHECK(list.ssh->hosts[2].gpus == 1);
-  CHECK(list.ssh->hosts[2].memory == std::uint64_t{8} << 30U);
-  CHECK(list.ssh->hosts[2].labels.contains("big"));
-  CHECK(list.ssh->hosts[2].custom.at("licence") == 1);
-  CHECK(list.ssh->ssh_config == "lab.ssh");
+  REQUIRE(list.ssh->hosts.list.size() == 3);
+  CHECK(list.ssh->hosts.list[1].name == "me@b");
+  CHECK(list.ssh->hosts.list[2].slots == 2);
+  CHECK(list.ssh->hosts.list[2].gpus == 1);
+  CHECK(list.ssh->hosts.list[2].memory == std::uint64_t{8} << 30U);
+  CHECK(list.ssh->hosts.list[2].labels.contains("big"));
+  CHECK(list.ssh->hosts.list[2].custom.at("licence") == 1);
+  CHECK(list.ssh->ssh.config == "lab.ssh");
   const auto file = read("executor: {type: ssh, hosts: {file: hosts.txt, interval: 2s}}\n");
-  CHECK(file.ssh->host_file == "hosts.txt");
-  CHECK(file.ssh->interval == 2);
-  CHECK(read("executor: {type: ssh, hosts: {command: [./list, --all]}}\n").ssh->host_command ==
+  CHECK(file.ssh->hosts.file == "hosts.txt");
+  CHECK(file.ssh->hosts.interval == 2);
+  CHECK(read("executor: {type: ssh, hosts: {command: [./list, --all]}}\n").ssh->hosts.command ==
         std::vector<std::string>{"./list", "--all"});
-  CHECK(read("executor: {type: ssh, hosts: slurm}\n").ssh->slurm);
+  CHECK(read("executor: {type: ssh, hosts: slurm}\n").ssh->hosts.slurm);
 }
 
 TEST_CASE("file mounts, folders and ssh's own options") {
@@ -49,11 +49,11 @@ TEST_CASE("file mounts, folders and ssh's own options") {
                         "  workdir: ~/exp\n  cache: /scratch/cache\n"
                         "  file_mounts: {~/code: ./code, data: {from: /data/set, exclude: ['*.tmp', .git]}}\n")
                         .ssh;
-  CHECK(ssh.user == "me");
-  CHECK(ssh.port == 2222);
-  CHECK(ssh.identity_file == "key");
-  CHECK(ssh.options == std::vector<std::string>{"ProxyJump=gate", "StrictHostKeyChecking=accept-new"});
-  CHECK(ssh.connect_timeout == 5);
+  CHECK(ssh.ssh.user == "me");
+  CHECK(ssh.ssh.port == 2222);
+  CHECK(ssh.ssh.identity == "key");
+  CHECK(ssh.ssh.options == std::vector<std::string>{"ProxyJump=gate", "StrictHostKeyChecking=accept-new"});
+  CHECK(ssh.ssh.connect_timeout == 5);
   CHECK(ssh.heartbeat_timeout == 30);
   CHECK(ssh.workdir == "~/exp");
   CHECK(ssh.cache == "/scratch/cache");
@@ -71,10 +71,10 @@ TEST_CASE("where the environment names hosts, a file need not") {
   const auto named = read("executor: {type: ssh, hosts: [c]}\n");
   ::unsetenv("HYPERTUNE_HOSTS");
   REQUIRE(mounts.ssh);
-  CHECK(mounts.ssh->hosts.empty());
+  CHECK(mounts.ssh->hosts.list.empty());
   CHECK(mounts.ssh->file_mounts.size() == 1);
   CHECK(bare.ssh);
-  CHECK(named.ssh->hosts.size() == 1);
+  CHECK(named.ssh->hosts.list.size() == 1);
 }
 
 TEST_CASE("what is wrong with an ssh executor is said with its line") {
@@ -111,7 +111,7 @@ TEST_CASE("what is wrong with an ssh executor is said with its line") {
 TEST_CASE("an executor over a cluster's machines") {
   const auto cluster = read("concurrency: 5\nexecutor: {type: ssh, cluster: c.yaml, file_mounts: {t.py: t.py}}\n");
   CHECK(cluster.ssh->cluster == "c.yaml");
-  CHECK(cluster.ssh->hosts.empty());
+  CHECK(cluster.ssh->hosts.list.empty());
   CHECK(cluster.ssh->file_mounts.size() == 1);
   const std::string with = "executor:\n  type: ssh\n  cluster: c.yaml\n  ";
   CHECK(complaint(with + "hosts: [a]") ==

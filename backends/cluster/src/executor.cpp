@@ -70,7 +70,7 @@ class ClusterRun {
         workload_(workload),
         notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet))) {
     // Checked before anything is locked or paid for.
-    setup_.remote.ssh.validate();
+    ssh::validate(setup_.remote.ssh);
     setup_.remote.remote.validate();
     if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each); why && setup_.grow)
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);

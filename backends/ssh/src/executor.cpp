@@ -120,7 +120,7 @@ SshExecutor::SshExecutor(const std::shared_ptr<const SshSetup>& setup, std::shar
             return detail::SshDialer(host, setup, notices);
           },
           notices) {
-  setup->ssh.validate();
+  validate(setup->ssh);
 }
 
 }  // namespace hypertune::inline v0::ssh

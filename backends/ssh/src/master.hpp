@@ -55,7 +55,7 @@ class Master {
     if (host_.empty() || host_.front() == '-' ||
         host_.find_first_of(" \t\n\r'\"\\`$;&|<>(){}*?!#") != std::string::npos)
       fail(Errc::usage, "'{}' is not the name of a host", host_);
-    options_.validate();
+    validate(options_);
     if (!options_.config.empty() && ::access(options_.config.c_str(), R_OK) != 0)
       throw SshError(Problem::bad_config, host_,
                      fmt::format("the ssh_config '{}' cannot be read: {}", options_.config.string(),

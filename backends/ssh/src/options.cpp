@@ -42,7 +42,9 @@ std::vector<std::string> own_settings(const std::string& program, bool session) 
   return all;
 }
 
-void SshOptions::validate() const {
+void validate(const SshOptions& ssh) {
+  const auto& [program, config, user, port, identity, options, connect_timeout, alive_interval, alive_count, sessions] =
+      ssh;
   const auto lower = [](std::string text) {
     std::transform(text.begin(), text.end(), text.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });

@@ -23,6 +23,13 @@
 
 namespace hypertune::inline v0 {
 
+namespace detail {
+/// A pod in Kubernetes' own notation: a map in files, its JSON in the option.
+struct PodManifest {
+  using form_tag = void;
+};
+}  // namespace detail
+
 /// Meant for designated initialisers: `{.image = "registry/lab/train:7", .cpus = 4, .gpus = 1}`. A worker is a pod that
 /// runs trials until no more of them wait, or only one trial (`reuse`).
 struct KubernetesOptions {
@@ -82,6 +89,7 @@ struct KubernetesOptions {
 
   static void describe(auto& self, auto&& option) {
     using Unit = Bounds::Unit;
+    option("pool", self.pool, "how many workers, as the queue of trials asks for them");
     option("image", self.image, "the image of a worker's container");
     option("namespace", self.name_space, "where pods are made; empty: that of the context, or of the driver's own pod");
     option("kubeconfig", self.kubeconfig,
@@ -125,6 +133,11 @@ struct KubernetesOptions {
         "are given back for a while");
     option("heartbeat_timeout", self.heartbeat_timeout, between(1, 3600).in(Unit::seconds),
            "a worker without a heartbeat for this long is lost");
+    option("node_selector", self.node_selector, "labels that nodes must have");
+    option("file_mounts", self.file_mounts, "files that trials need: `{train.py: train.py}`, or with more");
+    option("transfer", self.transfer, "how checkpoints are copied");
+    option("pod", self.pod, detail::PodManifest{},
+           "a pod manifest (`metadata`, `spec`) into which the other keys are merged");
   }
   /// Options by the names of earlier versions, under their new ones.
   void take_old_names() {

@@ -1,7 +1,7 @@
 // Reads described options (option.hpp) from YAML, and lists them for the reference.
 #pragma once
 
-#include <hypertune/config/pool_size.hpp>
+#include <hypertune/config/option_forms.hpp>
 #include <hypertune/config/shape_check.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/option.hpp>
@@ -69,8 +69,14 @@ struct OptionLister {
       infos.push_back({name, "word or list", "", text, shape::texts()});
     else if constexpr (std::derived_from<M, std::map<std::string, double>>)
       infos.push_back({name, "map", "", text, shape::entries(shape::number(between(0, 1e9)))});
+    else if constexpr (requires { OptionForm<M>::shape(); })
+      infos.push_back({name, {}, OptionForm<M>::fallback(value), text, OptionForm<M>::shape()});
     else
       infos.push_back({name, std::same_as<M, std::string> ? "text" : "path", std::string(value), text, shape::text()});
+  }
+  template <FormTag F>
+  void operator()(const char* name, const auto& value, const F& form, const char* text) const {
+    infos.push_back({name, {}, OptionForm<F>::fallback(value), text, OptionForm<F>::shape(form)});
   }
   void operator()(const char* name, const auto& value, std::initializer_list<const char*> words,
                   const char* text) const {
@@ -108,8 +114,14 @@ struct OptionReader {
       for (const auto& [each, number] : given->entries()) value[each] = amount(number);
     else if constexpr (std::same_as<M, std::filesystem::path>)
       value = given->as<std::string>();
+    else if constexpr (requires { OptionForm<M>::shape(); })
+      OptionForm<M>::read(*given, value);
     else
       value = given->as<M>();
+  }
+  template <FormTag F>
+  void operator()(const char* name, auto& value, const F& form, const char*) const {
+    if (const auto given = node.find(name)) OptionForm<F>::read(*given, value, form);
   }
   template <class M>
   void operator()(const char* name, M& value, std::initializer_list<const char*> words, const char*) const {
@@ -126,13 +138,6 @@ struct OptionReader {
     value = static_cast<M>(found - known.begin());
   }
 };
-
-inline PoolSize pool_size_from_yaml(const Node& node) {
-  const auto text = node.written();
-  const auto count = parse_pool_size(text);
-  if (!count) node.fail("'{}' must be like 1..32, or 8 for 1..8, not '{}'", node.path(), text);
-  return *count;
-}
 
 }  // namespace detail
 
@@ -179,5 +184,20 @@ T options_from(const Node& node, const Keys& keys = options_of(T())) {
   read_known_options(node, options);
   return options;
 }
+
+namespace detail {
+
+/// Options within options are a map of theirs.
+template <Described M>
+struct OptionForm<M> {
+  static Shape shape() { return shape::map(options_of(M())); }
+  static std::string fallback(const M&) { return {}; }
+  static void read(const Node& node, M& value) {
+    value = options_from<M>(node);
+    checked(node, [&] { return check_options(value), 0; });
+  }
+};
+
+}  // namespace detail
 
 }  // namespace hypertune::inline v0

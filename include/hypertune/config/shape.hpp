@@ -121,12 +121,6 @@ inline void ignore_keys(Keys& keys, std::initializer_list<const char*> names) {
   }
 }
 
-/// Adds a key to a table, before the key of that name.
-inline void insert_before(Keys& keys, std::string_view name, OptionInfo info) {
-  keys.insert(std::find_if(keys.begin(), keys.end(), [&](const auto& key) { return key.name == name; }),
-              std::move(info));
-}
-
 /// The keys of several tables, in this order.
 template <class... More>
 Keys joined(Keys first, const More&... more) {

@@ -20,6 +20,14 @@
 
 namespace hypertune::inline v0 {
 
+namespace detail {
+/// A duration that may be written in Slurm's notation, too.
+struct SlurmTime {
+  using form_tag = void;
+  Bounds bounds;
+};
+}  // namespace detail
+
 /// Meant for designated initialisers: `{.partition = "gpu", .time = 4 * 3600, .cpus = 4, .gres = "gpu:1"}`. A worker is
 /// a job of one task that runs trials until no more of them wait.
 struct SlurmOptions {
@@ -51,10 +59,11 @@ struct SlurmOptions {
 
   static void describe(auto& self, auto&& option) {
     using Unit = Bounds::Unit;
+    option("pool", self.pool, "how many workers, as the queue of trials asks for them");
     option("partition", self.partition, "`sbatch --partition`: the partition that workers are jobs of");
     option("account", self.account, "`sbatch --account`");
     option("qos", self.qos, "`sbatch --qos`");
-    option("time", self.time, at_least(60).at_most(365.0 * 86400).or_zero().in(Unit::seconds),
+    option("time", self.time, detail::SlurmTime{at_least(60).at_most(365.0 * 86400).or_zero().in(Unit::seconds)},
            "`sbatch --time`: how long a worker may run. Its trials are saved before, and go on in the next one");
     option("cpus", self.cpus, between(1, 4096), "`sbatch --cpus-per-task`: the cores of a worker");
     option("gres", self.gres, "`sbatch --gres`: what else it has, such as `gpu:1`");
@@ -72,6 +81,7 @@ struct SlurmOptions {
            "`--chdir`: the folder in which trials run, as the nodes see it; empty: the one where this was called");
     option("args", self.args,
            "further arguments of `sbatch`, such as `--constraint=a100`; within an allocation, of `srun`");
+    option("transfer", self.transfer, "how checkpoints are copied. `direct` needs `network` here");
   }
   /// Options by the names of earlier versions, under their new ones.
   void take_old_names() {

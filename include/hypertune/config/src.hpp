@@ -5,6 +5,7 @@
 #include <hypertune/config/impl/executor_keys.hpp>
 #include <hypertune/config/impl/given_file.hpp>
 #include <hypertune/config/impl/old_words.hpp>
+#include <hypertune/config/impl/option_forms.hpp>
 #include <hypertune/config/impl/pod_capacity.hpp>
 #include <hypertune/config/impl/pod_check.hpp>
 #include <hypertune/config/impl/sweep_keys.hpp>

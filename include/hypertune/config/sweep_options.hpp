@@ -3,7 +3,7 @@
 
 #include <hypertune/config/kubernetes_options.hpp>
 #include <hypertune/config/slurm_options.hpp>
-#include <hypertune/config/ssh_spec.hpp>
+#include <hypertune/config/ssh_executor_options.hpp>
 #include <hypertune/record/mlflow_options.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/command_rules.hpp>
@@ -87,7 +87,7 @@ struct ExecutorOptions {
   double cpus = 0, gpus = -1;         ///< what the machine, or each host, offers; 0 and -1: all it has
   std::uint64_t memory = 0;
   std::map<std::string, double> custom;
-  std::optional<SshSpec> ssh;                   ///< of type ssh
+  std::optional<SshExecutorOptions> ssh;        ///< of type ssh
   std::optional<SlurmOptions> slurm;            ///< of type slurm
   std::optional<KubernetesOptions> kubernetes;  ///< of type kubernetes
 };

@@ -52,6 +52,8 @@ struct CheckpointTransfer {
     option("network", self.network, "with `direct`: `10.1.0.0/16`, the addresses used between hosts");
     option("rate_limit", self.rate_limit, at_least(0).in(Bounds::Unit::bytes),
            "bytes a second of each sender; 0: no limit");
+    option("port", self.port, between(1, 65535).without_default(), "with `direct`: where hosts listen");
+    option("shared", self.shared, "a disk that hosts and this machine have: nothing is copied");
   }
   void check() const {
     if (!direct && !(network.empty() && port == 0))

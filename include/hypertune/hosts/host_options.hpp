@@ -18,6 +18,13 @@ void describe_capacity(auto&& self, auto&& option, const char* cpus, const char*
   option("custom", self.custom, custom);
 }
 
+namespace detail {
+/// A word, several, or a map with words as values.
+struct HostLabels {
+  using form_tag = void;
+};
+}  // namespace detail
+
 /// A host and what trials may use of it. Values that are not set are those of the machine.
 struct HostOptions {
   std::string name = {};     ///< for ssh: a name in the ssh_config, a host's name or address, or user@name
@@ -32,6 +39,7 @@ struct HostOptions {
   static void describe(auto& self, auto&& option) {
     option("slots", self.slots, at_least(1).without_default(), "trials of one cpu at once");
     describe_capacity(self, option, "that trials may take", "whatever this host has: `{licence: 2}`");
+    option("labels", self.labels, detail::HostLabels{}, "words about it: `[big]`, `{zone: a}`");
   }
   friend bool operator==(const HostOptions&, const HostOptions&) = default;
 };

@@ -1,11 +1,10 @@
 // The parts of a sweep's file, one function per part.
 #pragma once
 
-#include <hypertune/config/kubernetes.hpp>
+#include <hypertune/config/executor_keys.hpp>
+#include <hypertune/config/option_forms.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/shape_check.hpp>
-#include <hypertune/config/slurm.hpp>
-#include <hypertune/config/ssh.hpp>
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/config/sweep_options.hpp>
 #include <hypertune/config/yaml.hpp>
@@ -22,6 +21,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -363,43 +363,70 @@ inline void refuse_simulated(const Node& node, const std::string& type) {
         "takes its own time. For runs that decide the same each time write 'ordered: true'");
 }
 
-/// Reads the executors whose workers are requested as the queue of trials needs them. False: it is none of these.
-inline bool elastic_from_yaml(const Node& node, ExecutorOptions& executor) {
-  if (executor.type == "slurm")
-    executor.slurm = slurm_from_yaml(node);
-  else if (executor.type == "kubernetes")
-    executor.kubernetes = kubernetes_from_yaml(node);
-  else
-    return false;
-  return true;
+/// cluster: CLUSTER.yaml describes the machines and how they are reached, so that other keys may not repeat that.
+inline void check_ssh_cluster(const Node& node, const SshExecutorOptions& ssh) {
+  const Node cluster = node["cluster"];
+  if (node.has("hosts"))
+    cluster.fail("give 'hosts' or 'cluster', not both: the machines of a cluster are those of its file");
+  for (const std::string_view key : {"ssh_config", "identity_file", "user", "port"})
+    if (const auto given = node.find(key))
+      given->fail("'{}' contradicts 'cluster': 'auth' of the cluster's file says how its machines are reached",
+                  given->path());
+  for (const std::string_view key : {"cpus", "gpus", "memory", "custom"})
+    if (const auto given = node.find(key))
+      given->fail("'{}' contradicts 'cluster': 'available_node_types' of the cluster's file say what a machine has",
+                  given->path());
+  if (ssh.cluster.empty()) cluster.fail("'{}' is empty: name the cluster's YAML file", cluster.path());
 }
 
-[[noreturn]] inline void refuse_executor(const Node& node, const std::string& type) {
-  node.fail("there is no executor '{}'{}", type, suggestion(type, words({"local", "ssh", "slurm", "kubernetes"})));
+inline SshExecutorOptions ssh_from_yaml(const Node& node) {
+  SshExecutorOptions ssh;
+  const char* environment = std::getenv("HYPERTUNE_HOSTS");
+  const bool given = node.is_map() && (node.has("hosts") || node.has("cluster"));
+  if (!given && (environment == nullptr || *environment == '\0'))
+    node.fail(
+        "executor ssh needs 'hosts': [host1, host2], {{file: FILE}}, {{command: […]}} or slurm, or 'cluster': "
+        "CLUSTER.yaml, or HYPERTUNE_HOSTS in the environment");
+  if (!node.is_map()) return ssh;
+  read_known_options(node, ssh);
+  if (node.has("cluster")) check_ssh_cluster(node, ssh);
+  if (const auto grow = node.find("grow"); grow && !node.has("cluster"))
+    grow->fail("'{}' is for 'cluster': give that, too", grow->path());
+  if (const auto user = node.find("user")) ssh_host_name(*user);
+  return ssh;
+}
+
+/// The options of workers that are requested as the queue of trials needs them.
+template <class Elastic>
+Elastic elastic_from_yaml(const Node& node, const Keys& keys) {
+  Elastic options;
+  if (!node.is_map()) return options;
+  check_keys(node, keys);
+  read_known_options(node, options);
+  return checked(node, [&] { return check_options(options), options; });
 }
 
 inline ExecutorOptions executor_from_yaml(const Node& node) {
   ExecutorOptions executor;
-  if (!node.is_map()) {
-    executor.type = node.as<std::string>();
+  const bool map = node.is_map();
+  executor.type = map ? node.get("type", executor.type) : node.as<std::string>();
+  const auto& type = executor.type;
+  refuse_simulated(node, type);
+  if (type == "slurm") {
+    executor.slurm = elastic_from_yaml<SlurmOptions>(node, slurm_keys());
+  } else if (type == "kubernetes") {
+    executor.kubernetes = elastic_from_yaml<KubernetesOptions>(node, kubernetes_keys());
+  } else if (type == "ssh" || type == "local") {
+    if (map) {
+      check_values(node, type == "ssh" ? ssh_keys() : local_keys());
+      if (const auto isolation = node.find("isolation")) executor.isolation = isolation->written();
+      describe_capacity(executor, OptionReader{node}, "", "");
+    }
+    if (type == "ssh") executor.ssh = ssh_from_yaml(node);
   } else {
-    executor.type = node.get("type", executor.type);
-    refuse_simulated(node, executor.type);
-    if (elastic_from_yaml(node, executor)) return executor;
-    const bool known = executor.type == "local" || executor.type == "ssh";
-    if (!known) check_keys(node, local_keys());
-    if (!known) refuse_executor(node, executor.type);
-    check_values(node, executor.type == "ssh" ? ssh_keys() : local_keys());
-    if (const auto isolation = node.find("isolation")) executor.isolation = isolation->written();
-    describe_capacity(executor, OptionReader{node}, "", "");
+    if (map) check_keys(node, local_keys());
+    node.fail("there is no executor '{}'{}", type, suggestion(type, words({"local", "ssh", "slurm", "kubernetes"})));
   }
-  refuse_simulated(node, executor.type);
-  if (executor.type == "ssh") {
-    executor.ssh = ssh_from_yaml(node);
-    return executor;
-  }
-  if (elastic_from_yaml(node, executor)) return executor;
-  if (executor.type != "local") refuse_executor(node, executor.type);
   return executor;
 }
 
