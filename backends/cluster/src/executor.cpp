@@ -287,10 +287,30 @@ class ClusterRun {
 
 }  // namespace detail
 
-struct ClusterExecutor::State {
-  ClusterSetup setup;
-  bool interrupted_early = false;
-  std::unique_ptr<detail::ClusterRun> run;
+struct ClusterExecutor::State final : public hypertune::detail::ExecutorState {
+  explicit State(ClusterSetup of_it) : setup(std::move(of_it)) {}
+
+  std::vector<Host> hosts() override {
+    auto& active = current();
+    if (active.idle()) return {{"cluster", active.each()}};
+    if (!active.await_machine()) leave_early();
+    return active.executor().hosts();
+  }
+  void start(ExecutorStart start) override {
+    if (auto& active = current(); !active.idle()) active.executor().start(std::move(start));
+  }
+  void perform(Command command) override {
+    if (auto& active = current(); !active.idle()) active.executor().perform(std::move(command));
+  }
+  void wait(Seconds deadline) override {
+    if (auto& active = current(); !active.idle()) active.executor().wait(deadline);
+  }
+  void notify() override {
+    if (works()) run->executor().notify();
+  }
+  void shutdown() override {
+    if (works()) run->executor().shutdown();
+  }
 
   [[noreturn]] void leave_early() {
     interrupted_early = true;
@@ -300,51 +320,28 @@ struct ClusterExecutor::State {
     if (!run) fail(Errc::usage, "machines that come and go are for experiments: a Tuner says what it needs of them");
     return *run;
   }
+  bool works() const { return run && !run->idle(); }
+
+  ClusterSetup setup;
+  bool interrupted_early = false;
+  std::unique_ptr<detail::ClusterRun> run;
 };
 
-ClusterExecutor::ClusterExecutor(ClusterSetup setup) : state_(std::make_shared<State>()) {
-  state_->setup = std::move(setup);
-}
+ClusterExecutor::ClusterExecutor(ClusterSetup setup) : ExecutorHandle(std::make_shared<State>(std::move(setup))) {}
 
 void ClusterExecutor::prepare(const Workload& workload) {
-  state_->run.reset();
-  state_->interrupted_early = false;
+  auto& self = state<State>();
+  self.run.reset();
+  self.interrupted_early = false;
   try {
-    state_->run = std::make_unique<detail::ClusterRun>(
-        state_->setup, load_cluster(state_->setup.file, state_->setup.overrides), workload);
-  } catch (const Interrupted&) { state_->leave_early(); }
-}
-
-std::vector<Host> ClusterExecutor::hosts() const {
-  auto& run = state_->current();
-  if (run.idle()) return {{"cluster", run.each()}};
-  if (!run.await_machine()) state_->leave_early();
-  return run.executor().hosts();
-}
-
-Seconds ClusterExecutor::now() const {
-  if (state_->run && !state_->run->idle()) return state_->run->executor().now();
-  return run_clock();
-}
-void ClusterExecutor::start(ExecutorStart start) {
-  if (auto& run = state_->current(); !run.idle()) run.executor().start(std::move(start));
-}
-void ClusterExecutor::perform(Command command) {
-  if (auto& run = state_->current(); !run.idle()) run.executor().perform(std::move(command));
-}
-void ClusterExecutor::wait(Seconds deadline) {
-  if (auto& run = state_->current(); !run.idle()) run.executor().wait(deadline);
-}
-void ClusterExecutor::notify() {
-  if (state_->run && !state_->run->idle()) state_->run->executor().notify();
-}
-void ClusterExecutor::shutdown() {
-  if (state_->run && !state_->run->idle()) state_->run->executor().shutdown();
+    self.run =
+        std::make_unique<detail::ClusterRun>(self.setup, load_cluster(self.setup.file, self.setup.overrides), workload);
+  } catch (const Interrupted&) { self.leave_early(); }
 }
 void ClusterExecutor::trial_ended(TrialId trial) {
-  if (state_->run && !state_->run->idle()) state_->run->tracker().trial_ended(trial);
+  if (const auto& self = state<State>(); self.works()) self.run->tracker().trial_ended(trial);
 }
-void ClusterExecutor::teardown(bool) { state_->run.reset(); }
-bool ClusterExecutor::interrupted_early() const { return state_->interrupted_early; }
+void ClusterExecutor::teardown(bool) { state<State>().run.reset(); }
+bool ClusterExecutor::interrupted_early() const { return state<State>().interrupted_early; }
 
 }  // namespace hypertune::inline v0::cluster

@@ -297,53 +297,57 @@ class ElasticRun final : public ElasticWorkers {
 
 }  // namespace detail
 
-struct ElasticExecutor::State {
-  std::string name;
-  Make make;
-  std::unique_ptr<detail::ElasticRun> run = {};
+struct ElasticExecutor::State final : public hypertune::detail::ExecutorState {
+  State(std::string name_of_it, Make maker) : name(std::move(name_of_it)), make(std::move(maker)) {}
+
+  std::vector<Host> hosts() override { return current().hosts(); }
+  void start(ExecutorStart start) override {
+    if (auto& active = current(); !active.idle()) active.start(std::move(start));
+  }
+  void perform(Command command) override {
+    if (auto& active = current(); !active.idle()) active.executor().perform(std::move(command));
+  }
+  void wait(Seconds deadline) override {
+    if (auto& active = current(); !active.idle()) active.executor().wait(deadline);
+  }
+  void notify() override {
+    if (works()) run->executor().notify();
+  }
+  void shutdown() override {
+    if (works()) run->shutdown();
+  }
 
   detail::ElasticRun& current() const {
     if (!run) fail(Errc::usage, "workers of {} are for experiments: a Tuner says what it needs of them", name);
     return *run;
   }
   bool works() const { return run && !run->idle(); }
+
+  std::string name;
+  Make make;
+  std::unique_ptr<detail::ElasticRun> run;
 };
 
 ElasticExecutor::ElasticExecutor(std::string name, Make make)
-    : state_(std::make_shared<State>(State{std::move(name), std::move(make)})) {}
+    : ExecutorHandle(std::make_shared<State>(std::move(name), std::move(make))) {}
 
 void ElasticExecutor::prepare(const Workload& workload) {
-  state_->run.reset();
-  state_->run = std::make_unique<detail::ElasticRun>(state_->make(workload), workload);
+  auto& self = state<State>();
+  self.run.reset();
+  self.run = std::make_unique<detail::ElasticRun>(self.make(workload), workload);
 }
-std::vector<Host> ElasticExecutor::hosts() const { return state_->current().hosts(); }
-Seconds ElasticExecutor::now() const { return run_clock(); }
-void ElasticExecutor::start(ExecutorStart start) {
-  if (auto& run = state_->current(); !run.idle()) run.start(std::move(start));
-}
-void ElasticExecutor::perform(Command command) {
-  if (auto& run = state_->current(); !run.idle()) run.executor().perform(std::move(command));
-}
-void ElasticExecutor::wait(Seconds deadline) {
-  if (auto& run = state_->current(); !run.idle()) run.executor().wait(deadline);
-}
-void ElasticExecutor::notify() {
-  if (state_->works()) state_->run->executor().notify();
-}
-void ElasticExecutor::shutdown() {
-  if (state_->works()) state_->run->shutdown();
-}
-std::string ElasticExecutor::name() const { return state_->name; }
+std::string ElasticExecutor::name() const { return state<State>().name; }
 void ElasticExecutor::trial_ended(TrialId trial) {
-  if (state_->works()) state_->run->tracker().trial_ended(trial);
+  if (const auto& self = state<State>(); self.works()) self.run->tracker().trial_ended(trial);
 }
 void ElasticExecutor::teardown(bool unfinished) {
-  if (state_->run) state_->run->set_unfinished(unfinished);
-  state_->run.reset();
+  auto& self = state<State>();
+  if (self.run) self.run->set_unfinished(unfinished);
+  self.run.reset();
 }
 std::vector<HostAccount> ElasticExecutor::accounts() const {
-  if (!state_->works()) return {};
-  return state_->run->accounts();
+  const auto& self = state<State>();
+  return self.works() ? self.run->accounts() : std::vector<HostAccount>();
 }
 
 }  // namespace hypertune::inline v0::remote

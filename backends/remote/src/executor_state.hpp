@@ -32,7 +32,8 @@ namespace hypertune::inline v0::remote {
 /// The part that is equal for the same problem of several workers; names of workers, pods and nodes are removed.
 std::string kind_of_problem(const std::string& why);
 
-class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor::State> {
+class RemoteExecutor::State final : public hypertune::detail::ExecutorState,
+                                    public std::enable_shared_from_this<RemoteExecutor::State> {
  public:
   using Link = detail::Link;
   using LinkPointer = detail::LinkPointer;
@@ -43,14 +44,14 @@ class RemoteExecutor::State : public std::enable_shared_from_this<RemoteExecutor
   State(HostPool pool, RemoteOptions options) : pool_(std::move(pool)), options_(std::move(options)) {
     options_.validate();
   }
-  ~State() { shutdown(); }
+  ~State() override { shutdown(); }
 
-  std::vector<Host> hosts();
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify() { wakeup_.signal(); }
-  void shutdown();
+  std::vector<Host> hosts() override;
+  void start(ExecutorStart start) override;
+  void perform(Command command) override;
+  void wait(Seconds deadline) override;
+  void notify() override { wakeup_.signal(); }
+  void shutdown() override;
   std::vector<HostAccount> accounts();
 
  private:

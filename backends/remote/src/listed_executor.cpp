@@ -56,7 +56,7 @@ HostOptions with_limits(HostOptions host, const HostOptions& limits) {
 }  // namespace
 
 /// If the list can change, a separate thread updates the pool.
-class ListedExecutor::State {
+class ListedExecutor::State final : public hypertune::detail::ExecutorState {
  public:
   State(ListedOptions options, MakeDialer dialer, std::shared_ptr<Notices> notices)
       : options_(std::move(options)),
@@ -65,12 +65,35 @@ class ListedExecutor::State {
         executor_(pool_, patient(options_)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  ~State() { stop_following(); }
+  ~State() override { stop_following(); }
 
-  RemoteExecutor& executor() { return executor_; }
+  std::vector<Host> hosts() override {
+    begin();
+    return executor_.hosts();
+  }
+  void start(ExecutorStart start) override {
+    begin();
+    notices_->start(start.sink);
+    executor_.start(std::move(start));
+  }
+  void perform(Command command) override {
+    notices_->take();
+    executor_.perform(std::move(command));
+  }
+  void wait(Seconds deadline) override {
+    notices_->flush();
+    executor_.wait(deadline);
+  }
+  void notify() override { executor_.notify(); }
+  void shutdown() override {
+    stop_following();
+    notices_->end();
+    executor_.shutdown();
+  }
   const std::string& name() const { return options_.name; }
-  Notices& notices() { return *notices_; }
+  std::vector<HostAccount> accounts() const { return executor_.accounts(); }
 
+ private:
   /// Reads the list for the first time; throws if it is invalid.
   void begin() {
     const std::lock_guard hold(begin_mutex_);
@@ -103,7 +126,6 @@ class ListedExecutor::State {
     list_ = {};
   }
 
- private:
   // If all hosts are refused, a list that can change gets time to be corrected.
   static RemoteOptions patient(const ListedOptions& listed) {
     auto options = listed.remote;
@@ -163,36 +185,8 @@ class ListedExecutor::State {
 };
 
 ListedExecutor::ListedExecutor(ListedOptions options, MakeDialer dialer, std::shared_ptr<Notices> notices)
-    : state_(std::make_shared<State>(std::move(options), std::move(dialer), std::move(notices))) {}
-std::string ListedExecutor::name() const { return state_->name(); }
-ListedExecutor::ListedExecutor(ListedExecutor&&) noexcept = default;
-ListedExecutor& ListedExecutor::operator=(ListedExecutor&&) noexcept = default;
-ListedExecutor::~ListedExecutor() = default;
-
-std::vector<Host> ListedExecutor::hosts() const {
-  state_->begin();
-  return state_->executor().hosts();
-}
-Seconds ListedExecutor::now() const { return state_->executor().now(); }
-void ListedExecutor::start(ExecutorStart start) {
-  state_->begin();
-  state_->notices().start(start.sink);
-  state_->executor().start(std::move(start));
-}
-void ListedExecutor::perform(Command command) {
-  state_->notices().take();
-  state_->executor().perform(std::move(command));
-}
-void ListedExecutor::wait(Seconds deadline) {
-  state_->notices().flush();
-  state_->executor().wait(deadline);
-}
-void ListedExecutor::notify() { state_->executor().notify(); }
-void ListedExecutor::shutdown() {
-  state_->stop_following();
-  state_->notices().end();
-  state_->executor().shutdown();
-}
-std::vector<HostAccount> ListedExecutor::accounts() const { return state_->executor().accounts(); }
+    : ExecutorHandle(std::make_shared<State>(std::move(options), std::move(dialer), std::move(notices))) {}
+std::string ListedExecutor::name() const { return state<State>().name(); }
+std::vector<HostAccount> ListedExecutor::accounts() const { return state<State>().accounts(); }
 
 }  // namespace hypertune::inline v0::remote

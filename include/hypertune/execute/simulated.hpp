@@ -1,7 +1,7 @@
 // SimulatedExecutor: simulates thousands of workers in virtual time. Deterministic to the bit.
 #pragma once
 
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/execute/simulation_options.hpp>
 
 #include <memory>
@@ -17,34 +17,21 @@ namespace hypertune::inline v0 {
 /// The workers are assumed to outlive the driver: an experiment that was killed and is resumed goes on at the virtual
 /// time of its last record, and makes the same decisions as without the interruption. The state of a program without
 /// checkpoints is rebuilt by running its steps again, without reports.
-class SimulatedExecutor {
+class SimulatedExecutor : public detail::ExecutorHandle {
  public:
   static constexpr bool is_simulated = true;
   static constexpr bool runs_gangs = true;
 
   /// Throws an Error of kind `usage` that names an invalid option.
   explicit SimulatedExecutor(SimulationOptions options);
-  SimulatedExecutor(SimulatedExecutor&&) noexcept;
-  SimulatedExecutor& operator=(SimulatedExecutor&&) noexcept;
-  ~SimulatedExecutor();
-
-  std::vector<Host> hosts() const;
-  Seconds now() const;
   /// To be called after start(). Outages that ended before `now` are not repeated. Those that still last or end exactly
   /// at `now` are reported again, because the record may end in the middle of them.
   void restore_clock(Seconds now);
   Seconds startup() const;
   std::string name() const { return "simulated"; }
 
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
-
  private:
   class State;
-  std::unique_ptr<State> state_;
 };
 
 inline SimulatedExecutor simulated(SimulationOptions options = {}) { return SimulatedExecutor(std::move(options)); }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -34,26 +34,14 @@ struct ThreadOptions {
 /// trials have threads; further ones wait until one of these ends or is paused. Threads cannot be killed: a
 /// step that never returns blocks shutdown() (processes do not have this limit). A step that exceeds the hang limit
 /// fails if it obeys Context::stop_requested(), as external commands do.
-class ThreadExecutor {
+class ThreadExecutor : public detail::ExecutorHandle {
  public:
   explicit ThreadExecutor(ThreadOptions options = {});
-  ThreadExecutor(ThreadExecutor&&) noexcept;
-  ThreadExecutor& operator=(ThreadExecutor&&) noexcept;
-  ~ThreadExecutor();
-
-  std::vector<Host> hosts() const;
-  Seconds now() const { return run_clock(); }
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
   std::string name() const { return "threads"; }
   static constexpr bool runs_gangs = true;
 
  private:
   class State;
-  std::unique_ptr<State> state_;
 };
 
 /// An executor with `cpus` cores of this machine; 0: all of them.

@@ -17,18 +17,20 @@
 
 namespace hypertune::inline v0 {
 
-class InlineExecutor::State {
+class InlineExecutor::State final : public detail::ExecutorState {
  public:
-  void start(ExecutorStart start) {
+  std::vector<Host> hosts() override { return {Host{.name = "localhost", .total = {.cpus = 1}}}; }
+  void start(ExecutorStart start) override {
     start_ = std::move(start);
     store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
   }
-  void perform(Command command) { commands_.push(std::move(command)); }
+  void perform(Command command) override { commands_.push(std::move(command)); }
 
-  void wait(Seconds) {
+  void wait(Seconds) override {
     if (auto command = commands_.pop()) detail::visit([this](auto& c) { this->carry_out(c); }, *command);
   }
-  void shutdown() {
+  void notify() override {}
+  void shutdown() override {
     commands_.clear();
     runs_.clear();
     kept_.clear();
@@ -175,13 +177,6 @@ class InlineExecutor::State {
   detail::KeptRuns kept_;
 };
 
-InlineExecutor::InlineExecutor() : state_(std::make_unique<State>()) {}
-InlineExecutor::InlineExecutor(InlineExecutor&&) noexcept = default;
-InlineExecutor& InlineExecutor::operator=(InlineExecutor&&) noexcept = default;
-InlineExecutor::~InlineExecutor() = default;
-void InlineExecutor::start(ExecutorStart start) { state_->start(std::move(start)); }
-void InlineExecutor::perform(Command command) { state_->perform(std::move(command)); }
-void InlineExecutor::wait(Seconds deadline) { state_->wait(deadline); }
-void InlineExecutor::shutdown() { state_->shutdown(); }
+InlineExecutor::InlineExecutor() : ExecutorHandle(std::make_shared<State>()) {}
 
 }  // namespace hypertune::inline v0

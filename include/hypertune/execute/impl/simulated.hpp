@@ -22,12 +22,12 @@
 
 namespace hypertune::inline v0 {
 
-class SimulatedExecutor::State {
+class SimulatedExecutor::State final : public detail::ExecutorState {
  public:
   explicit State(SimulationOptions options) : machines_(std::move(options)) {}
 
-  std::vector<Host> hosts() const { return machines_.hosts(); }
-  Seconds now() const { return now_; }
+  std::vector<Host> hosts() override { return machines_.hosts(); }
+  Seconds now() override { return now_; }
   Seconds startup() const { return machines_.options().startup_seconds; }
   void restore_clock(Seconds now) {
     now_ = std::max(now_, now);
@@ -35,18 +35,18 @@ class SimulatedExecutor::State {
     schedule_outages();
   }
 
-  void start(ExecutorStart start) {
+  void start(ExecutorStart start) override {
     start_ = std::move(start);
     store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
     now_ = 0;
     schedule_outages();
   }
 
-  void perform(Command command) {
+  void perform(Command command) override {
     detail::visit([this](auto& c) { this->on(c); }, command);
   }
 
-  void wait(Seconds deadline) {
+  void wait(Seconds deadline) override {
     constexpr int burst = 4096;  // events before wait() returns to the Tuner
     notified_ = false;
     for (int i = 0; i < burst && !notified_; ++i) {
@@ -60,8 +60,8 @@ class SimulatedExecutor::State {
       deliver(due);
     }
   }
-  void notify() { notified_ = true; }
-  void shutdown() {
+  void notify() override { notified_ = true; }
+  void shutdown() override {
     runs_.clear();
     kept_.clear();
     events_ = {};
@@ -375,18 +375,9 @@ class SimulatedExecutor::State {
   bool notified_ = false;
 };
 
-SimulatedExecutor::SimulatedExecutor(SimulationOptions options) : state_(std::make_unique<State>(std::move(options))) {}
-SimulatedExecutor::SimulatedExecutor(SimulatedExecutor&&) noexcept = default;
-SimulatedExecutor& SimulatedExecutor::operator=(SimulatedExecutor&&) noexcept = default;
-SimulatedExecutor::~SimulatedExecutor() = default;
-std::vector<Host> SimulatedExecutor::hosts() const { return state_->hosts(); }
-Seconds SimulatedExecutor::now() const { return state_->now(); }
-Seconds SimulatedExecutor::startup() const { return state_->startup(); }
-void SimulatedExecutor::restore_clock(Seconds now) { state_->restore_clock(now); }
-void SimulatedExecutor::start(ExecutorStart start) { state_->start(std::move(start)); }
-void SimulatedExecutor::perform(Command command) { state_->perform(std::move(command)); }
-void SimulatedExecutor::wait(Seconds deadline) { state_->wait(deadline); }
-void SimulatedExecutor::notify() { state_->notify(); }
-void SimulatedExecutor::shutdown() { state_->shutdown(); }
+SimulatedExecutor::SimulatedExecutor(SimulationOptions options)
+    : ExecutorHandle(std::make_shared<State>(std::move(options))) {}
+Seconds SimulatedExecutor::startup() const { return state<State>().startup(); }
+void SimulatedExecutor::restore_clock(Seconds now) { state<State>().restore_clock(now); }
 
 }  // namespace hypertune::inline v0

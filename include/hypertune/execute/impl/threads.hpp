@@ -36,7 +36,7 @@ extern "C" void omp_set_num_threads(int) __attribute__((weak));  // defined if t
 
 namespace hypertune::inline v0 {
 
-class ThreadExecutor::State {
+class ThreadExecutor::State final : public detail::ExecutorState {
   struct Run {
     enum class Place : std::uint8_t { ready, driven, resting, over };
     explicit Run(Launch l) : launch(std::move(l)) {}
@@ -70,19 +70,21 @@ class ThreadExecutor::State {
     if (options_.cpus == 0) options_.cpus = static_cast<double>(std::max<std::size_t>(1, cores_.size()));
   }
 
-  std::vector<Host> hosts() const {
+  ~State() override { shutdown(); }
+
+  std::vector<Host> hosts() override {
     return {Host{.name = "localhost",
                  .total = {.cpus = options_.cpus, .gpus = options_.gpus, .memory = 0, .custom = options_.custom}}};
   }
 
-  void start(ExecutorStart start) {
+  void start(ExecutorStart start) override {
     start_ = std::move(start);
     store_.emplace(start_.directory, LocalCheckpointStore::Options{.make_root = false});
     sealer_.emplace(*store_);
     closing_ = false;
   }
 
-  void perform(Command command) {
+  void perform(Command command) override {
     if (groups_.perform(command))
       groups_.work();
     else
@@ -152,7 +154,7 @@ class ThreadExecutor::State {
     on(stop);
   }
 
-  void wait(Seconds deadline) {
+  void wait(Seconds deadline) override {
     const bool hangs = start_.hang_timeout > 0;
     for (bool signalled = false; !signalled;) {
       const double left = deadline - run_clock();
@@ -170,9 +172,9 @@ class ThreadExecutor::State {
       if (left <= look) break;
     }
   }
-  void notify() { wakeup_.signal(); }
+  void notify() override { wakeup_.signal(); }
 
-  void shutdown() {
+  void shutdown() override {
     std::vector<std::thread> threads;
     std::vector<std::shared_ptr<Group>> groups;
     {
@@ -564,17 +566,6 @@ class ThreadExecutor::State {
                   .up = [this](Event event) { start_.sink(std::move(event)); }}};
 };
 
-ThreadExecutor::ThreadExecutor(ThreadOptions options) : state_(std::make_unique<State>(std::move(options))) {}
-ThreadExecutor::ThreadExecutor(ThreadExecutor&&) noexcept = default;
-ThreadExecutor& ThreadExecutor::operator=(ThreadExecutor&&) noexcept = default;
-ThreadExecutor::~ThreadExecutor() {
-  if (state_) state_->shutdown();
-}
-std::vector<Host> ThreadExecutor::hosts() const { return state_->hosts(); }
-void ThreadExecutor::start(ExecutorStart start) { state_->start(std::move(start)); }
-void ThreadExecutor::perform(Command command) { state_->perform(std::move(command)); }
-void ThreadExecutor::wait(Seconds deadline) { state_->wait(deadline); }
-void ThreadExecutor::notify() { state_->notify(); }
-void ThreadExecutor::shutdown() { state_->shutdown(); }
+ThreadExecutor::ThreadExecutor(ThreadOptions options) : ExecutorHandle(std::make_shared<State>(std::move(options))) {}
 
 }  // namespace hypertune::inline v0

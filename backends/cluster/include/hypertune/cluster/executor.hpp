@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/cluster/config.hpp>
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/ssh/executor.hpp>
 
 #include <filesystem>
@@ -32,19 +32,12 @@ struct ClusterSetup {
 /// is resumed, or until `hypertune down`. A trial that fits on no type is an error of kind `resources` before any
 /// machine is launched. The costs are in `cost.json` in the experiment's folder; `hypertune results` shows them.
 /// Without `grow`, the executor uses the machines that `hypertune up` has started and does not terminate them, so
-/// others may use them as well. Copies share one executor.
-class ClusterExecutor {
+/// others may use them as well. hosts() waits for the first machine; Ctrl-C interrupts the wait (Error of kind
+/// `experiment`) and terminates all machines. Copies share one executor.
+class ClusterExecutor : public hypertune::detail::ExecutorHandle {
  public:
   explicit ClusterExecutor(ClusterSetup setup);
 
-  /// Waits for the first machine. Ctrl-C interrupts the wait (Error of kind `experiment`) and terminates all machines.
-  std::vector<Host> hosts() const;
-  Seconds now() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
   std::string name() const { return "ssh"; }
   static constexpr bool runs_gangs = true;
 
@@ -57,7 +50,6 @@ class ClusterExecutor {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<ClusterExecutor>);

@@ -33,19 +33,20 @@
 
 namespace hypertune::inline v0::local::detail {
 
-class ProcessDriver {
+class ProcessDriver final : public hypertune::detail::ExecutorState {
  public:
   explicit ProcessDriver(ProcessOptions options);
   ProcessDriver(const ProcessDriver&) = delete;
   ProcessDriver& operator=(const ProcessDriver&) = delete;
-  ~ProcessDriver() { shutdown(); }
+  ~ProcessDriver() override { shutdown(); }
 
   Host host() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline) { wakeup_.wait_for(deadline - run_clock()); }
-  void notify() { wakeup_.signal(); }
-  void shutdown();
+  std::vector<Host> hosts() override { return {host()}; }
+  void start(ExecutorStart start) override;
+  void perform(Command command) override;
+  void wait(Seconds deadline) override { wakeup_.wait_for(deadline - run_clock()); }
+  void notify() override { wakeup_.signal(); }
+  void shutdown() override;
 
  private:
   struct Worker {

@@ -1,21 +1,14 @@
 // ProcessExecutor: runs each trial in a process of its own on this machine.
 #pragma once
 
-#include <hypertune/detail/run_clock.hpp>
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/local/process_options.hpp>
 
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace hypertune::inline v0 {
 namespace local {
-
-namespace detail {
-class ProcessDriver;
-}
 
 /// Runs each trial in a process of its own: a segfault, an abort, an out-of-memory kill or a hang ends that trial only.
 ///
@@ -26,25 +19,11 @@ class ProcessDriver;
 ///
 /// A process runs one trial, or one trial after another if the trainable can be reset. A paused trial stays in its
 /// process, which waits without using CPU time. The output of a trial goes to trials/<id>/log. Linux only.
-class ProcessExecutor {
+class ProcessExecutor : public hypertune::detail::ExecutorHandle {
  public:
   explicit ProcessExecutor(ProcessOptions options = {});
-  ProcessExecutor(ProcessExecutor&&) noexcept;
-  ProcessExecutor& operator=(ProcessExecutor&&) noexcept;
-  ~ProcessExecutor();
-
-  std::vector<Host> hosts() const;
-  Seconds now() const { return run_clock(); }
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
   std::string name() const { return "processes"; }
   static constexpr bool runs_gangs = true;
-
- private:
-  std::unique_ptr<detail::ProcessDriver> driver_;
 };
 
 static_assert(Executor<ProcessExecutor>);

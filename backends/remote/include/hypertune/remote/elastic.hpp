@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/pool_size.hpp>
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/remote/dialer.hpp>
 #include <hypertune/remote/executor.hpp>
 #include <hypertune/remote/notices.hpp>
@@ -77,20 +77,13 @@ struct ElasticExperiment {
 
 /// Keeps as many workers as the queue of trials needs. Workers end when they were idle for some time, and with the run.
 /// The experiment begins while workers are awaited, and reports what they wait for. Copies share one executor.
-class ElasticExecutor {
+class ElasticExecutor : public hypertune::detail::ExecutorHandle {
  public:
   /// Called for each experiment, before any worker is requested. Its exceptions are passed to the user.
   using Make = std::function<ElasticExperiment(const Workload&)>;
   /// `name`: name of the executor.
   ElasticExecutor(std::string name, Make make);
 
-  std::vector<Host> hosts() const;
-  Seconds now() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
   std::string name() const;
   static constexpr bool runs_gangs = true;
 
@@ -103,7 +96,6 @@ class ElasticExecutor {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<ElasticExecutor>);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/remote/host_pool.hpp>
@@ -91,22 +91,11 @@ struct HostAccount {
 /// when a copy is in the experiment's own folder. A host with a permanent problem (its login is refused, the program
 /// cannot run there) is set aside while others work; if all hosts have one, the run ends with an error. One thread does
 /// all the work; it is started by the first hosts() or start().
-class RemoteExecutor {
+/// hosts() connects and waits until hosts are reached, see RemoteOptions::gather; an error of kind `resources` has the
+/// reason for each host if none can be reached.
+class RemoteExecutor : public hypertune::detail::ExecutorHandle {
  public:
   explicit RemoteExecutor(HostPool pool, RemoteOptions options = {});
-  RemoteExecutor(RemoteExecutor&&) noexcept;
-  RemoteExecutor& operator=(RemoteExecutor&&) noexcept;
-  ~RemoteExecutor();
-
-  /// Connects and waits until hosts are reached; see RemoteOptions::gather. Throws an error of kind `resources` with
-  /// the reason for each host if none can be reached.
-  std::vector<Host> hosts() const;
-  Seconds now() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
   std::string name() const { return "remote"; }
   static constexpr bool runs_gangs = true;
 
@@ -115,7 +104,6 @@ class RemoteExecutor {
 
  private:
   class State;
-  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<RemoteExecutor>);

@@ -1,7 +1,7 @@
 // ListedExecutor: trials on the hosts of a list, which is polled during the run.
 #pragma once
 
-#include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/remote/executor.hpp>
 #include <hypertune/remote/host_source.hpp>
 #include <hypertune/remote/notices.hpp>
@@ -23,7 +23,7 @@ struct ListedOptions {
 /// An Executor for the hosts of a list. Nothing is connected before hosts() or start() is called; all connections end
 /// with the executor. Hosts that are added to the list during the run are used, removed ones are drained. Problems that
 /// do not end the run, such as a temporarily unreadable list, are raised as Notices.
-class ListedExecutor {
+class ListedExecutor : public hypertune::detail::ExecutorHandle {
  public:
   /// Makes the dialer of a host, whose limits are filled in.
   using MakeDialer = std::function<AnyDialer(const HostOptions&)>;
@@ -31,24 +31,12 @@ class ListedExecutor {
   /// `notices`: shared with the dialers.
   ListedExecutor(ListedOptions options, MakeDialer dialer,
                  std::shared_ptr<Notices> notices = std::make_shared<Notices>());
-  ListedExecutor(ListedExecutor&&) noexcept;
-  ListedExecutor& operator=(ListedExecutor&&) noexcept;
-  ~ListedExecutor();
-
-  std::vector<Host> hosts() const;
-  Seconds now() const;
-  void start(ExecutorStart start);
-  void perform(Command command);
-  void wait(Seconds deadline);
-  void notify();
-  void shutdown();
   std::string name() const;
   static constexpr bool runs_gangs = true;
   std::vector<HostAccount> accounts() const;
 
  private:
   class State;
-  std::shared_ptr<State> state_;
 };
 
 static_assert(Executor<ListedExecutor>);

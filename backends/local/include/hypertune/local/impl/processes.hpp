@@ -8,16 +8,6 @@
 namespace hypertune::inline v0::local {
 
 ProcessExecutor::ProcessExecutor(ProcessOptions options)
-    : driver_(std::make_unique<detail::ProcessDriver>(std::move(options))) {}
-ProcessExecutor::ProcessExecutor(ProcessExecutor&&) noexcept = default;
-ProcessExecutor& ProcessExecutor::operator=(ProcessExecutor&&) noexcept = default;
-ProcessExecutor::~ProcessExecutor() = default;
-
-std::vector<Host> ProcessExecutor::hosts() const { return {driver_->host()}; }
-void ProcessExecutor::start(ExecutorStart start) { driver_->start(std::move(start)); }
-void ProcessExecutor::perform(Command command) { driver_->perform(std::move(command)); }
-void ProcessExecutor::wait(Seconds deadline) { driver_->wait(deadline); }
-void ProcessExecutor::notify() { driver_->notify(); }
-void ProcessExecutor::shutdown() { driver_->shutdown(); }
+    : ExecutorHandle(std::make_shared<detail::ProcessDriver>(std::move(options))) {}
 
 }  // namespace hypertune::inline v0::local
