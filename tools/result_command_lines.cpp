@@ -144,7 +144,7 @@ void add_export(CLI::App& app, Chosen& chosen) {
       "--schedule", arguments->schedule,
       "the best trial's configurations by step, as population based training found them (JSON, which is YAML, too)");
   const auto trial = std::make_shared<std::string>();
-  command->add_option("--trial", *trial, "… of this trial instead")->needs(schedule_flag);
+  command->add_option("--trial", *trial, "with --schedule: of this trial, in place of the best")->needs(schedule_flag);
   command->callback([arguments, trial, &chosen] {
     chosen = [arguments, trial] {
       if (!trial->empty()) arguments->trial = trial_number(*trial);

@@ -247,7 +247,7 @@ int measure(const ht::test::PlayedHosts& played, int pods, double seconds) {
   setup.options.image = "none";
   setup.options.program = "/none";
   setup.options.cpus = 0.01;
-  setup.options.workers = {1, pods};
+  setup.options.pool = {1, pods};
   setup.options.connection = ht::KubernetesOptions::Connection::direct;
   setup.options.pod = on_simulated_nodes;
   ht::Options options;

@@ -195,7 +195,7 @@ k8s::KubernetesExecutor on_pods(const Arguments& arguments, bool reuse) {
   options.image = arguments.image;
   options.program = "/bin/benchmark_reach";
   options.cpus = 0.1;
-  options.workers = {1, 1};
+  options.pool = {1, 1};
   options.reuse = reuse;
   options.pod = "spec: {containers: [{name: worker, imagePullPolicy: Never}]}";
   return k8s::KubernetesExecutor(setup);

@@ -17,7 +17,7 @@ using namespace hypertune;
 
 namespace {
 
-const Shape shape = sweep_shape(false);
+const Shape sweep_file = sweep_shape(false);
 
 std::string whole(const std::string& more) {
   const std::string trial = more.starts_with("trial:") ? "" : "trial: {command: [./train]}\n";
@@ -83,7 +83,7 @@ TEST_CASE("each old word means what its present one does, and a line names both"
     INFO(row.old_text);
     const Node old = load_yaml_text(whole(row.old_text), "s.yaml");
     std::string said;
-    const Node present = with_present_words(old, shape, [&](const std::string& line) {
+    const Node present = with_present_words(old, sweep_file, [&](const std::string& line) {
       REQUIRE(line.starts_with("s.yaml:1: "));
       said += (said.empty() ? "" : "; ") + line.substr(10);
     });
@@ -113,7 +113,7 @@ TEST_CASE("old words that a map has no use for, or that mean something else ther
         "stop: {plateau: {patience: 3}}\n"}) {
     INFO(text);
     const Node node = load_yaml_text(whole(text), "s.yaml");
-    CHECK(json_of(with_present_words(node, shape, [](const std::string& line) { FAIL(line); })) == json_of(node));
+    CHECK(json_of(with_present_words(node, sweep_file, [](const std::string& line) { FAIL(line); })) == json_of(node));
     CHECK(refusal(node) == "no error");
   }
 }
@@ -127,7 +127,7 @@ TEST_CASE("a word by its old and by its present name: one too many, unless the c
     CHECK(sweep_from_yaml(with_override(load_yaml_text(whole(file), "s.yaml"), set), false).options.hang_timeout == 2);
   const Node set = with_override(load_yaml_text(whole(""), "s.yaml"), "executor.workers=threads");
   std::string said;
-  with_present_words(set, shape, [&](const std::string& line) { said += line + "\n"; });
+  with_present_words(set, sweep_file, [&](const std::string& line) { said += line + "\n"; });
   CHECK(said ==
         "--set executor.workers=threads: 'executor.workers' is now 'executor.isolation'\n"
         "--set executor.workers=threads: 'executor.isolation: threads' is now 'executor.isolation: thread'\n");

@@ -276,7 +276,7 @@ TEST_CASE("what --resume makes of a change is said of every key and every option
   int members = 0;
   while (std::getline(header, source)) {
     std::smatch match;
-    if (!std::regex_match(source, match, member)) continue;
+    if (source.find("OldName<") != std::string::npos || !std::regex_match(source, match, member)) continue;
     const std::string name = match[1];
     if (name == "resume" || name == "objectives") continue;
     ++members;

@@ -92,7 +92,7 @@ class Bench {
 
  private:
   static SimulationOptions machines(SimulationOptions options, int steps) {
-    options.workers = 8;
+    options.pool = 8;
     options.startup_seconds = 10;
     options.step_seconds = [steps](const Params&, int step) {
       return step < steps ? 12.0 : 0.0;

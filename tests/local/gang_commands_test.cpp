@@ -139,7 +139,7 @@ TEST_CASE("a rank that has failed fails its gang, though rank 0 ends well before
   const std::string kind = GENERATE("threads", "processes");
   INFO(kind);
   local::CommandOptions options;
-  options.grace = 0.8;  // less than the second for which a failure waits for its cause
+  options.stop_grace = 0.8;  // less than the second for which a failure waits for its cause
   GangBench bench(kind, shell(R"(cd $HYPERTUNE_DIRECTORY
 if [ $RANK = 1 ]; then touch fails; echo 'no shard' >&2; exit 3; fi
 until [ -f fails ]; do sleep 0.01; done; echo '{{"value": 1}}')",

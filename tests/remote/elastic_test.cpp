@@ -84,7 +84,7 @@ TEST_CASE("where all workers that have a place are refused, the run does not wai
       plan.workers[1].dialer = WithoutLibraries{};
     for (const std::size_t other : {0U, 2U}) plan.workers[other].dialer = WithoutPlace{};
     return remote::ElasticExperiment{.plan = std::move(plan),
-                                     .hooks = {.look =
+                                     .hooks = {.poll =
                                                    [&](remote::ElasticWorkers& workers) {
                                                      std::vector<std::string> waiting{"worker-1", "worker-3"};
                                                      if (comes && !place) waiting.push_back("worker-2");
@@ -160,7 +160,7 @@ TEST_CASE("a worker that is about to be taken away gives its trials back, and is
     plan.workers[0].dialer = WatchedDialer{plan.workers[0].dialer, [&] { ++dials; }};
     return remote::ElasticExperiment{
         .plan = std::move(plan),
-        .hooks = {.look =
+        .hooks = {.poll =
                       [&](remote::ElasticWorkers& workers) {
                         const auto accounts = workers.accounts();
                         if (!accounts.empty() && is_usable(accounts[0].state) && !told.exchange(true))

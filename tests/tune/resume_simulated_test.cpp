@@ -47,7 +47,7 @@ ht::Training wander_unsaved(Config config) {
 
 ht::SimulationOptions rough_weather() {
   ht::SimulationOptions options;
-  options.workers = 3;
+  options.pool = 3;
   options.step_seconds = [](const ht::Params& p, int step) { return 1.0 + std::abs(p.get<double>("x")) + 0.1 * step; };
   options.startup_seconds = 0.25;
   options.speed_spread = 0.3;
@@ -97,7 +97,7 @@ ht::Results run(const Case& c, const ht::Options& o) {
 /// More machines, for trials of several workers, and as rough.
 ht::SimulationOptions rough_weather_for_gangs() {
   auto options = rough_weather();
-  options.workers = 8;
+  options.pool = 8;
   options.failure_probability = 0.02;
   options.speedup = [](int workers) { return std::sqrt(workers); };
   options.outages = {{.worker = 1, .at = 3, .until = 9},
@@ -110,7 +110,7 @@ ht::SimulationOptions rough_weather_for_gangs() {
 /// Workers that need many steps to begin, so that a growth lasts, is changed once more, or meets a loss.
 ht::SimulationOptions slow_start(ht::Seconds startup, int machines = 8) {
   auto options = rough_weather_for_gangs();
-  options.workers = machines;
+  options.pool = machines;
   options.startup_seconds = startup;
   options.outages = {{.worker = 3, .at = 2, .until = 6},
                      {.worker = 0, .at = 5, .until = 0},

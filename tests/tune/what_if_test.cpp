@@ -31,7 +31,7 @@ ht::Training learn(Config config, ht::Context& context) {
 
 ht::SimulatedExecutor machines(int workers) {
   ht::SimulationOptions options;
-  options.workers = workers;
+  options.pool = workers;
   // What learn() takes to end after its last step is in no record of trials that were cut before.
   options.step_seconds = [](const ht::Params&, int done) { return done < 27 ? 2.0 : 0.0; };
   return ht::simulated(std::move(options));

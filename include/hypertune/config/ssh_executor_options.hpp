@@ -48,7 +48,8 @@ struct SshExecutorOptions {
     option("cache", self.cache, "where programs and files are kept by their content");
     option("notice_command", self.notice_command,
            "a command on each host that ends when the host is about to be taken away");
-    option("notice_url", self.notice_url, "… or an address that says so (EC2's spot notice)");
+    option("notice_url", self.notice_url,
+           "an address that answers with 200 when the host is about to be taken away (EC2's spot notice)");
     option("transfer", self.transfer, "how checkpoints are copied");
   }
 };

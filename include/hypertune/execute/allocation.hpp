@@ -42,7 +42,8 @@ struct Workers {
   static constexpr const char* type = "workers";
   static void describe(auto& self, auto&& option) {
     option("min", self.min, at_least(1), "a trial begins as soon as there is room for this many");
-    option("max", self.max, at_least(1).without_default(), "… and takes as many as there is room for, up to this");
+    option("max", self.max, at_least(1).without_default(),
+           "the most workers that a trial takes, as far as there is room");
     option("placement", self.strategy, {"pack", "spread", "strict_pack", "strict_spread"},
            "on as few hosts as possible, or on as many; `strict_pack`: all on one host; `strict_spread`: each on a "
            "host of its own");

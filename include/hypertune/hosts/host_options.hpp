@@ -9,12 +9,13 @@
 
 namespace hypertune::inline v0 {
 
-/// Describes what trials may use of a machine, for HostOptions and executors. `cpus` and `custom` are the meanings of
-/// these two options, which differ.
-void describe_capacity(auto&& self, auto&& option, const char* cpus, const char* custom) {
-  option("cpus", self.cpus, between(0, 1e9).without_default(), cpus);
-  option("gpus", self.gpus, between(0, 1e9).without_default(), "the same");
-  option("memory", self.memory, at_least(0).in(Bounds::Unit::bytes).without_default(), "the same");
+/// Describes what trials may use of a machine, for HostOptions and executors. `custom` is the meaning of that option,
+/// which differs.
+void describe_capacity(auto&& self, auto&& option, const char* custom) {
+  option("cpus", self.cpus, between(0, 1e9).without_default(), "the cores that trials may take");
+  option("gpus", self.gpus, between(0, 1e9).without_default(), "the GPUs that trials may take");
+  option("memory", self.memory, at_least(0).in(Bounds::Unit::bytes).without_default(),
+         "the memory that trials may take");
   option("custom", self.custom, custom);
 }
 
@@ -38,8 +39,8 @@ struct HostOptions {
   static constexpr const char* type = "host";
   static void describe(auto& self, auto&& option) {
     option("slots", self.slots, at_least(1).without_default(), "trials of one cpu at once");
-    describe_capacity(self, option, "that trials may take", "whatever this host has: `{licence: 2}`");
-    option("labels", self.labels, detail::HostLabels{}, "words about it: `[big]`, `{zone: a}`");
+    describe_capacity(self, option, "what else the host has, and how much of it: `{licence: 2}`");
+    option("labels", self.labels, detail::HostLabels{}, "labels of the host: `[big]`, `{zone: a}`");
   }
   friend bool operator==(const HostOptions&, const HostOptions&) = default;
 };

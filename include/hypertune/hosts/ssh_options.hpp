@@ -37,8 +37,9 @@ struct SshOptions {
     option("ssh_config", self.config, "in place of `~/.ssh/config`");
     option("identity_file", self.identity, "a private key");
     option("user", self.user, "the account on the hosts");
-    option("port", self.port, between(1, 65535).without_default(), "of the hosts' SSH servers");
-    option("options", self.options, detail::SshSettings{}, "as of `ssh -o`: `{ServerAliveInterval: 5}`");
+    option("port", self.port, between(1, 65535).without_default(), "the port of the hosts' SSH servers");
+    option("options", self.options, detail::SshSettings{},
+           "further settings, as of `ssh -o`: `{ServerAliveInterval: 5}`");
     option("connect_timeout", self.connect_timeout, at_least(1).in(Bounds::Unit::seconds),
            "how long a host may take to answer a login");
   }

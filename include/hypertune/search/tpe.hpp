@@ -50,7 +50,7 @@ struct Tpe {
     option("startup_trials", self.startup_trials, at_least(0),
            "trials before the model is asked; 0: 10, fewer of few samples");
     option("gamma", self.gamma, above(0).below(1), "the part of the trials that are good");
-    option("max_good", self.max_good, at_least(1), "… but never more than this");
+    option("max_good", self.max_good, at_least(1), "the most trials that count as good");
     option("ei_candidates", self.ei_candidates, at_least(1), "draws that are compared for each suggestion");
     option("prior_strength", self.prior_strength, at_least(0), "trials after which priors count half; 0: not at all");
   }

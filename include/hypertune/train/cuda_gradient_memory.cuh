@@ -35,7 +35,7 @@ class CudaGradientMemory final : public GradientMemory {
     use();
     uploaded_ = event();
     staged_ = pinned(staged_bytes_);  // now: later the allocation might wait for the device
-    sums_ = allocate((most_parts + folded_parts + 1) * sizeof(double));
+    sums_ = allocate((max_parts + folded_parts + 1) * sizeof(double));
     clear();
   }
 
@@ -60,7 +60,7 @@ class CudaGradientMemory final : public GradientMemory {
   }
   void add_squares(std::span<const GradientPiece> pieces, ElementType type) override { square(pieces, false, 1, type); }
   double take_squares() override {
-    run(folded_parts, kernels::FoldSums{parts(), most_parts, folded_parts, folded()});
+    run(folded_parts, kernels::FoldSums{parts(), max_parts, folded_parts, folded()});
     run(1, kernels::FoldSums{folded(), folded_parts, 1, total()});
     double sum = 0;
     download(&sum, total(), sizeof sum);
@@ -89,7 +89,7 @@ class CudaGradientMemory final : public GradientMemory {
 
  private:
   // Number of partial sums: as many as threads run at once on a large device. take_squares() adds them up.
-  static constexpr std::size_t most_parts = std::size_t{1} << 18U, folded_parts = 512, threads = 256;
+  static constexpr std::size_t max_parts = std::size_t{1} << 18U, folded_parts = 512, threads = 256;
 
   static void check(cudaError_t result, const char* doing) { cuda_check(result, doing); }
   void use() const { check(cudaSetDevice(device_), "choosing the device"); }  // the device is a setting of the thread
@@ -115,12 +115,12 @@ class CudaGradientMemory final : public GradientMemory {
   void run(std::size_t count, const Kernel& kernel);
   /// One launch for many pieces. Kernels of one index touch only their own data, whatever the piece.
   template <class MakeKernel>
-  void for_each(std::span<const GradientPiece> pieces, const MakeKernel& make, std::size_t most_indices = SIZE_MAX);
+  void for_each(std::span<const GradientPiece> pieces, const MakeKernel& make, std::size_t max_indices = SIZE_MAX);
 
   double* parts() const { return static_cast<double*>(sums_.get()); }
-  double* folded() const { return parts() + most_parts; }
+  double* folded() const { return parts() + max_parts; }
   double* total() const { return folded() + folded_parts; }
-  void clear() { check(cudaMemsetAsync(parts(), 0, most_parts * sizeof(double), stream_), "clearing a sum"); }
+  void clear() { check(cudaMemsetAsync(parts(), 0, max_parts * sizeof(double), stream_), "clearing a sum"); }
 
   void square(std::span<const GradientPiece> pieces, bool divides, double divisor, ElementType type) {
     visit(type, [&]<class T>(T*) {
@@ -131,10 +131,10 @@ class CudaGradientMemory final : public GradientMemory {
                                                static_cast<const T*>(p.from),
                                                divisor,
                                                p.count,
-                                               std::min(p.count, most_parts),
+                                               std::min(p.count, max_parts),
                                                parts()};
           },
-          most_parts);
+          max_parts);
     });
   }
 
@@ -168,8 +168,8 @@ __global__ void gradient_kernels(const __grid_constant__ KernelBatch<Kernel> bat
       batch.kernels[k](i);
 }
 inline unsigned blocks_of(std::size_t count, std::size_t threads) {
-  constexpr std::size_t most_blocks = 4096;
-  return static_cast<unsigned>(std::min((count + threads - 1) / threads, most_blocks));
+  constexpr std::size_t max_blocks = 4096;
+  return static_cast<unsigned>(std::min((count + threads - 1) / threads, max_blocks));
 }
 }  // namespace detail
 
@@ -182,7 +182,7 @@ void CudaGradientMemory::run(std::size_t count, const Kernel& kernel) {
 
 template <class MakeKernel>
 void CudaGradientMemory::for_each(std::span<const GradientPiece> pieces, const MakeKernel& make,
-                                  std::size_t most_indices) {
+                                  std::size_t max_indices) {
   using Batch = detail::KernelBatch<std::remove_cvref_t<decltype(make(pieces.front()))>>;
   static_assert(sizeof(Batch) <= 4096);
   use();
@@ -192,7 +192,7 @@ void CudaGradientMemory::for_each(std::span<const GradientPiece> pieces, const M
     for (; i < pieces.size() && batch.size < Batch::most; ++i) {
       if (pieces[i].count == 0) continue;
       batch.kernels[batch.size] = make(pieces[i]);
-      batch.counts[batch.size] = std::min(pieces[i].count, most_indices);
+      batch.counts[batch.size] = std::min(pieces[i].count, max_indices);
       most = std::max(most, batch.counts[batch.size++]);
     }
     if (most == 0) continue;

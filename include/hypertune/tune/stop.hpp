@@ -55,7 +55,7 @@ struct Plateau {
     option("tolerance", self.tolerance, Bounds{}, "the standard deviation up to which values count as equal");
     option("last", self.last, Bounds{}, "how many of the best trials are compared");
     option("patience", self.patience, Bounds{}, "the number of further trials for which it must hold");
-    option("metric", self.metric, "which one");
+    option("metric", self.metric, "the metric that is looked at");
   }
 };
 
@@ -67,9 +67,9 @@ struct ExpectedGain {
   std::string metric = {};  ///< empty: the first objective
 
   static void describe(auto& self, auto&& option) {
-    option("threshold", self.threshold, Bounds{}, "in units of the metric, for each trial");
+    option("threshold", self.threshold, Bounds{}, "the gain that another trial must promise, in units of the metric");
     option("last", self.last, Bounds{}, "trials that it is estimated from; not evaluated before this many have ended");
-    option("metric", self.metric, "which one");
+    option("metric", self.metric, "the metric that is looked at");
   }
 };
 

@@ -420,7 +420,7 @@ inline ExecutorOptions executor_from_yaml(const Node& node) {
     if (map) {
       check_values(node, type == "ssh" ? ssh_keys() : local_keys());
       if (const auto isolation = node.find("isolation")) executor.isolation = isolation->written();
-      describe_capacity(executor, OptionReader{node}, "", "");
+      describe_capacity(executor, OptionReader{node}, "");
     }
     if (type == "ssh") executor.ssh = ssh_from_yaml(node);
   } else {

@@ -21,13 +21,13 @@ inline OptionInfo executor_type(std::vector<std::string> words, const char* text
 }
 
 const Keys& host_keys() {
-  static const Keys keys =
-      joined(Keys{required(key("name", shape::text(), "as ssh knows it"))}, options_of(HostOptions{}));
+  static const Keys keys = joined(Keys{required(key("name", shape::text(), "the name by which ssh knows the host"))},
+                                  options_of(HostOptions{}));
   return keys;
 }
 const Keys& host_source_keys() {
-  static const Keys keys{key("file", shape::text(), "a host a line"),
-                         key("command", shape::texts(), "a program that prints such lines"),
+  static const Keys keys{key("file", shape::text(), "a file with one host in each line"),
+                         key("command", shape::texts(), "a program that prints such a file"),
                          key("interval", shape::duration(at_least(0.1)), "how often the list is read", "10s")};
   return keys;
 }
@@ -39,7 +39,7 @@ const Keys& file_mount_keys() {
 }
 const Keys& shared_keys() {
   static const Keys keys{key("folder", shape::text(), "where checkpoints go, as this machine sees it"),
-                         key("on_hosts", shape::text(), "as the hosts see it")};
+                         key("on_hosts", shape::text(), "the same folder, as the hosts see it")};
   return keys;
 }
 const Keys& transfer_keys() {
@@ -47,9 +47,9 @@ const Keys& transfer_keys() {
   return keys;
 }
 
-inline Keys capacity_keys(const char* cpus, const char* custom) {
+inline Keys capacity_keys(const char* custom) {
   Keys keys;
-  describe_capacity(HostOptions{}, OptionLister{keys}, cpus, custom);
+  describe_capacity(HostOptions{}, OptionLister{keys}, custom);
   return keys;
 }
 
@@ -59,14 +59,14 @@ const Keys& local_keys() {
                                 "this machine, others over ssh, jobs of Slurm, or pods"),
                   key("isolation", shape::word({"process", "thread"}),
                       "whether each trial is served by a process of its own or by a thread", "process")},
-             capacity_keys("that trials may take of it", "what `resources.custom` is taken from"));
+             capacity_keys("what `resources.custom` is taken from"));
   return keys;
 }
 
 const Keys& ssh_keys() {
   static const Keys keys =
       joined(Keys{executor_type({"ssh"}, "other machines over ssh")}, options_of(SshExecutorOptions{}),
-             capacity_keys("that trials may take of each host", "the same"));
+             capacity_keys("what `resources.custom` is taken from, on each host"));
   return keys;
 }
 

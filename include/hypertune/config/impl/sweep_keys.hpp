@@ -76,7 +76,7 @@ const Keys& trial_keys() {
       key("success", shape::either({exit_code, shape::filled(shape::list(exit_code))}),
           "the exit codes that mean success: `[0, 10, 20]` for SAT solvers", "0"),
       key("report", shape::word({"each", "last", "best"}),
-          "which reports of the trainer are the trial's: `last` and `best` pass on one, when it has ended", "each"),
+          "which reports of the trainer count: `last` and `best` pass on one of them, when it has ended", "each"),
       key("repeat", shape::either({shape::whole(at_least(1)), shape::map(repeat_keys())}),
           "the trainer runs several times in each trial, whose value is the median of theirs, or what `use` says "
           "(with `search.repeat` each run is a trial of its own)",
@@ -87,7 +87,7 @@ const Keys& trial_keys() {
 const Keys& repeat_keys() {
   static const Keys keys{required(key("times", shape::whole(at_least(1).at_most(1000)), "how often the trainer runs")),
                          key("use", shape::word({"median", "mean", "min", "max", "worst"}),
-                             "what of the values of the runs is the trial's; `worst`: by the metric's mode", "median")};
+                             "which of the runs' values is the trial's; `worst`: by the metric's mode", "median")};
   return keys;
 }
 
@@ -122,7 +122,7 @@ const Keys& stop_keys() {
       key("steps", shape::whole(at_least(1)),
           "no trial trains longer than this (a schedule's `max_steps` makes it *completed*, this "
           "*stopped*)"),
-      key("training_iteration", shape::whole(at_least(1)), "the same, by Ray's name"),
+      key("training_iteration", shape::whole(at_least(1)), "the same as `steps`, by Ray's name"),
       key("time", shape::duration(), "a limit on time; earlier sessions count, the time between them does not"),
       key("total_steps", shape::whole(at_least(1)), "a limit on the steps of all trials together"),
       key("failed_trials", shape::whole(at_least(1)), "after this many failed trials something is taken to be broken"),
@@ -141,7 +141,7 @@ Keys checkpoint_keys() { return options_of(CheckpointPolicy{}); }
 const Keys& log_rule_keys() {
   static const Shape what = shape::word({"exclude_host", "no_retry"});
   static const Keys keys{
-      required(key("match", shape::text(), "found anywhere in a line; it counts only if that attempt fails")),
+      required(key("match", shape::text(), "searched for anywhere in a line; it counts only if that attempt fails")),
       required(key("do", shape::either({what, shape::list(what)}),
                    "`exclude_host`: use that host no more; `no_retry`: do not try this trial again"))};
   return keys;
@@ -201,7 +201,7 @@ const Keys& prometheus_keys() {
 const Keys& mlflow_keys() {
   static const Keys keys{
       required(key("type", shape::word({"mlflow"}), "`mlflow`")),
-      required(key("uri", shape::text(), "of the server: `http://localhost:5000`, `https://…`")),
+      required(key("uri", shape::text(), "the address of the server: `http://localhost:5000`, `https://…`")),
       key("experiment", shape::text(), "MLflow's experiment; made where there is none"),
       key("flush_grace", shape::duration(), "how long the end of the run waits for data that is not sent yet", "10s")};
   return keys;
@@ -217,7 +217,7 @@ Keys sweep_keys(bool study) {
   Shape stop = shape::map(std::move(conditions));
   stop.parts = {shape::either({shape::number(), shape::map(metric_stop_keys())})};
   Keys keys{
-      key("name", shape::text("^(?!\\.{1,2}$)[^/]+$"), "of the experiment, and of its folder below `runs/`"),
+      key("name", shape::text("^(?!\\.{1,2}$)[^/]+$"), "the name of the experiment, and of its folder below `runs/`"),
       required(key("space", {.kind = Shape::Kind::space}, "what may vary")),
       key("metric", shape::text(), "the metric that is tuned, as the trainer reports it"),
       key("mode", mode_shape(), "whether smaller or larger values are better (also `minimize`, `maximize`)"),
@@ -260,7 +260,8 @@ Keys sweep_keys(bool study) {
       key("ordered", shape::boolean(),
           "decisions are made in the order of steps and trials: the same every time, a little slower", "false"),
       key("ordered_timeout", shape::duration(),
-          "… and how long trials of a lost host wait for it if there is no room elsewhere", "600s"),
+          "with `ordered`: how long trials wait for a lost host if there is no room elsewhere; then it is given up",
+          "600s"),
       key("start_with", given_shape(shape::entries(shape::scalar())),
           "configurations to try first: `[{lr: 0.1, power: 2}]`, or files of them. They count as samples; if there are "
           "more of them than `samples`, their number counts"),

@@ -108,8 +108,8 @@ bool Controller::change_workers(TrialId trial, LiveTrial& run, int step, Outcome
   const int lost = step + 1 - saved.front().steps;
   // Only if no step is lost by that. But the checkpoint that a trial on another host makes by itself is here some time
   // after its report: then those since, if they are few.
-  const int most_lost = !arrived ? 0 : wanted.by_person ? step + 1 : std::max(1, (step + 1) / 10);
-  if (lost > most_lost && (arrived || !judge_.save_after(trial, step + 1))) return false;
+  const int max_lost = !arrived ? 0 : wanted.by_user ? step + 1 : std::max(1, (step + 1) / 10);
+  if (lost > max_lost && (arrived || !judge_.save_after(trial, step + 1))) return false;
   if (!dispatcher_.worth_restart(trial, run, wanted.most)) return false;
   const std::string why =
       detail::format("begins again with {} workers: {}", have < wanted.most ? "more" : "fewer", wanted.why);
