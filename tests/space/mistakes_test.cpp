@@ -54,6 +54,11 @@ TEST_CASE("wrong bounds") {
   CHECK(wrong(ht::uniform(0, inf)) ==
         "parameter 'x': a bound is infinite: only normal and log_normal may be unbounded");
   CHECK_THAT(wrong(ht::integer(0, std::numeric_limits<std::int64_t>::max())), ContainsSubstring("within ±2^53"));
+  CHECK(wrong(ht::integer(1, 9007199254740993)) ==
+        "parameter 'x': whole numbers must lie within ±2^53, not in [1, 9007199254740993]");
+  CHECK(wrong(ht::log_int(1, 8, 9007199254740993)) ==
+        "parameter 'x': the quantum of whole numbers must be at most 2^53, not 9007199254740993");
+  CHECK(wrong(ht::integer(9007199254740990, 9007199254740992)) == "no error");
   CHECK(wrong(ht::uniform(1, 1)) == "no error");
   CHECK(wrong(ht::integer(1, 1)) == "no error");
 }

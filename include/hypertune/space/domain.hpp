@@ -126,12 +126,21 @@ class Uniform : public detail::Number<T> {
  public:
   Uniform(std::string_view word, double lower, double upper, bool log, std::optional<double> quantum = {})
       : detail::Number<T>(word, {.lower = lower, .upper = upper, .log = log}), upper_(upper) {
-    constexpr double whole_limit = 0x1p53;
-    if (std::same_as<T, std::int64_t> && (std::fabs(lower) > whole_limit || std::fabs(upper) > whole_limit))
-      this->note("whole numbers must lie within ±2^53, not in [{}, {}]", lower, upper);
+    require_exact(lower, upper);
     if (std::same_as<T, std::int64_t> && (lower != std::trunc(lower) || upper != std::trunc(upper)))
       this->note("the bounds [{}, {}] must be whole numbers", lower, upper);
     if (quantum) this->set_quantum(*quantum);
+    this->normalise();
+  }
+  /// Bounds that a double may not hold are noted as they are.
+  template <std::same_as<std::int64_t> Whole>
+  Uniform(std::string_view word, Whole lower, Whole upper, bool log, Whole quantum)
+    requires std::same_as<T, std::int64_t>
+      : detail::Number<T>(word, {.lower = static_cast<double>(lower), .upper = static_cast<double>(upper), .log = log}),
+        upper_(static_cast<double>(upper)) {
+    require_exact(lower, upper);
+    if (quantum > whole_limit) this->note("the quantum of whole numbers must be at most 2^53, not {}", quantum);
+    this->set_quantum(static_cast<double>(quantum));
     this->normalise();
   }
 
@@ -139,6 +148,17 @@ class Uniform : public detail::Number<T> {
   Uniform quantum(double q) const { return Uniform(this->word_, this->info_.lower, upper_, this->info_.log, q); }
 
  private:
+  static constexpr std::int64_t whole_limit = std::int64_t{1} << 53;
+
+  template <class Bound>
+  void require_exact(Bound lower, Bound upper) {
+    const auto beyond = [](Bound x) {
+      return x > static_cast<Bound>(whole_limit) || x < -static_cast<Bound>(whole_limit);
+    };
+    if (std::same_as<T, std::int64_t> && (beyond(lower) || beyond(upper)))
+      this->note("whole numbers must lie within ±2^53, not in [{}, {}]", lower, upper);
+  }
+
   double upper_;  // as given, before it was put on a lattice
 };
 
@@ -184,26 +204,15 @@ inline Normal normal(double mean, double sd) { return {"normal", mean, sd, false
 inline Normal quantized_normal(double mean, double sd, double quantum) { return normal(mean, sd).quantum(quantum); }
 /// Positive numbers whose (natural) logarithm has this mean and standard deviation.
 inline Normal log_normal(double mean, double sd) { return {"log_normal", mean, sd, true}; }
-namespace detail {
-
-/// The bound of whole numbers as a double. One beyond ±2^53 stays beyond, so that it is refused rather than rounded.
-constexpr double whole_bound(std::int64_t x) {
-  constexpr std::int64_t limit = std::int64_t{1} << 53;
-  return static_cast<double>(x > limit ? std::max(x, limit + 2) : x < -limit ? std::min(x, -limit - 2) : x);
-}
-
-}  // namespace detail
 
 /// Whole numbers in [lower, upper], both included, equally likely; within ±2^53. With a quantum: lower, lower +
 /// quantum, …
 inline Uniform<std::int64_t> integer(std::int64_t lower, std::int64_t upper, std::int64_t quantum = 1) {
-  using detail::whole_bound;
-  return {"integer", whole_bound(lower), whole_bound(upper), false, whole_bound(quantum)};
+  return {"integer", lower, upper, false, quantum};
 }
 /// Whole numbers in [lower, upper], both included, uniform in the logarithm; lower must be above zero.
 inline Uniform<std::int64_t> log_int(std::int64_t lower, std::int64_t upper, std::int64_t quantum = 1) {
-  using detail::whole_bound;
-  return {"log_int", whole_bound(lower), whole_bound(upper), true, whole_bound(quantum)};
+  return {"log_int", lower, upper, true, quantum};
 }
 
 }  // namespace hypertune::inline v0
