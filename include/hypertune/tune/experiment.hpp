@@ -17,6 +17,7 @@
 #include <hypertune/tune/best_folder.hpp>
 #include <hypertune/tune/controller.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
+#include <hypertune/tune/folder_growth.hpp>
 #include <hypertune/tune/options.hpp>
 #include <hypertune/tune/ordered_gate.hpp>
 
@@ -452,6 +453,12 @@ class Experiment {
     }
   }
 
+  void look_at_folders(std::span<const Record> batch) {
+    for (const auto& record : batch)
+      if (const auto* ended = std::get_if<record::TrialEnded>(&record.what))
+        if (const auto text = growth_.ended(ended->trial, results_.experiment().planned)) note(*text);
+  }
+
   // Runs on the Journal's thread, with durable records. Only here are checkpoints deleted and callbacks called, as that
   // cannot be undone.
   void follow(std::span<const Record> batch) {
@@ -464,6 +471,7 @@ class Experiment {
     if (display_)
       for (const auto& record : batch) display_->on_record(record);
     callbacks_.batch(batch);
+    if (!facts_.manual && !facts_.survivors) look_at_folders(batch);
   }
 
   std::filesystem::path directory_;
@@ -484,6 +492,7 @@ class Experiment {
   // The last checkpoints that an earlier driver recorded as dropped: it may have died before it deleted them.
   std::deque<CheckpointInfo> undeleted_;
   bool told_undeleted_ = false;
+  detail::FolderGrowth growth_{directory_ / "trials"};
   OrderedGate gate_;
   Seconds last_time_ = 0;
   std::optional<Journal> journal_;  // last: its thread uses the others

@@ -1,0 +1,87 @@
+// What the folders of trials take of the disk.
+#pragma once
+
+#include <hypertune/detail/format.hpp>
+#include <hypertune/trial/trial.hpp>
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::inline v0::detail {
+
+/// "1.5 GiB".
+inline std::string size_text(double bytes) {
+  constexpr std::array<std::pair<double, const char*>, 4> units{
+      {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}}};
+  for (const auto& [size, name] : units)
+    if (bytes >= size) return format("{:.1f} {}", bytes / size, name);
+  return format("{} bytes", bytes);
+}
+
+/// What the files below a folder take of the disk. Of more than 10,000 files those that are found first are counted.
+/// `but`: a folder in it that is left out.
+inline double bytes_below(const std::filesystem::path& folder, const std::filesystem::path& but = {}) {
+  constexpr int most = 10'000;
+  constexpr double block = 512;  // of st_blocks
+  double bytes = 0;
+  std::error_code error;
+  int n = 0;
+  for (std::filesystem::recursive_directory_iterator it(folder, error), last; !error && it != last && n < most;
+       it.increment(error), ++n) {
+    if (!but.empty() && it.depth() == 0 && it->path().filename() == but) it.disable_recursion_pending();
+    if (struct stat about{}; ::lstat(it->path().c_str(), &about) == 0 && S_ISREG(about.st_mode))
+      bytes += static_cast<double>(about.st_blocks) * block;
+  }
+  return bytes;
+}
+
+/// Adds up the folders of the trials that have ended, and says once if all of them will take much of the disk.
+class FolderGrowth {
+ public:
+  explicit FolderGrowth(std::filesystem::path trials) : trials_(std::move(trials)) {}
+
+  /// A trial has ended. `planned`: how many trials there will be; 0: as many as there is time for. Returns what its user
+  /// is to be told.
+  std::optional<std::string> ended(TrialId trial, std::int64_t planned) {
+    std::error_code error;
+    if (told_ || !is_directory(std::filesystem::symlink_status(trials_ / std::to_string(trial), error)))
+      return std::nullopt;
+    bytes_ += bytes_below(trials_ / std::to_string(trial), "checkpoints");  // of them only some are kept
+    ++count_;
+    constexpr double few = 64 * 0x1p20;
+    if (bytes_ < few) return std::nullopt;
+    const auto space = std::filesystem::space(trials_, error);
+    return error ? std::nullopt : told(static_cast<double>(space.available), planned);
+  }
+
+  /// The same, of what has been added, on a disk with so many bytes free.
+  std::optional<std::string> told(double free, std::int64_t planned) {
+    const double there_was = free + bytes_;
+    const double all =
+        bytes_ * static_cast<double>(std::max<std::int64_t>(planned, count_)) / static_cast<double>(count_);
+    if (planned > 0 ? all < there_was / 2 : bytes_ < there_was / 4) return std::nullopt;
+    told_ = true;
+    const std::string what = planned > count_ ? format("{} of them will take {}, and ", planned, size_text(all)) : "";
+    return format(
+        "the folders of {} trial{} in '{}' take {}, and are kept: {}{} are free; let the trials write less, or delete "
+        "what need not be kept",
+        count_, count_ == 1 ? "" : "s", trials_.string(), size_text(bytes_), what, size_text(free));
+  }
+
+ private:
+  std::filesystem::path trials_;
+  double bytes_ = 0;
+  std::int64_t count_ = 0;
+  bool told_ = false;
+};
+
+}  // namespace hypertune::inline v0::detail
