@@ -27,12 +27,12 @@
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/experiment.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
+#include <hypertune/tune/folder_growth.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -51,13 +51,6 @@ namespace {
 void print_row(std::string_view what, std::string_view text) {
   constexpr std::size_t indent = 13;
   fmt::print("{}\n", detail::terminal::wrapped(fmt::format("  {:<11}{}", what, text), terminal_width(), indent));
-}
-
-std::string size_text(double bytes) {
-  constexpr std::array<std::pair<double, const char*>, 3> units{{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}}};
-  for (const auto& [size, name] : units)
-    if (bytes >= size) return fmt::format("{:.1f} {}", bytes / size, name);
-  return fmt::format("{} bytes", bytes);
 }
 
 std::string plural(std::int64_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, detail::plural(n)); }
@@ -225,7 +218,7 @@ void print_mounts(const std::vector<FileMount>& mounts) {
       files = 1;
     }
     print_row("brings", fmt::format("{} to {}: {}, {}", mount.local.string(), mount.remote, plural(files, "file"),
-                                    size_text(bytes)));
+                                    detail::size_text(bytes)));
   }
 }
 
@@ -392,13 +385,14 @@ std::vector<std::string> refused_by_provider(const std::string& file, const clus
 }
 
 int check_cluster(const std::string& file, const Node& root) {
-  std::vector<std::string> errors;
+  Complaints found;
   std::optional<cluster::ClusterConfig> config;
   std::error_code ignored;
   try {
     config = cluster::cluster_from_yaml(root, fs::absolute(file, ignored).parent_path());
-  } catch (const Error& error) { errors.emplace_back(error.what()); }
-  for (const auto& complaint : complaints_about(root, cluster::cluster_shape())) add_complaint(errors, complaint);
+  } catch (const Error& error) { found.add(error); }
+  add_complaints_about(found, root, cluster::cluster_shape());
+  auto errors = found.lines();
   if (errors.empty()) errors = refused_by_provider(file, *config);
   if (!errors.empty()) return refuse(file, errors);
   fmt::print("{} is sound: a cluster\n", file);
@@ -465,8 +459,9 @@ int check(const CheckArguments& arguments) {
   if (root.is_map() && !root.has("space") && (root.has("provider") || root.has("cluster_name")))
     return check_cluster(arguments.file, root);
   const bool study = root.is_map() && !root.has("trial") && root.has("space");
-  auto errors = complaints_about_sweep(root, study);
-  if (!errors.empty()) return refuse(arguments.file, errors);
+  Complaints errors;
+  add_complaints_about_sweep(errors, root, study);
+  if (!errors.lines().empty()) return refuse(arguments.file, errors.lines());
   const Sweep sweep = sweep_from_yaml(root, study);
   std::shared_ptr<const Program> program;
   std::vector<FileMount> mounts;
@@ -475,7 +470,7 @@ int check(const CheckArguments& arguments) {
       look();
     } catch (const Error& error) {
       const std::string text = error.what();
-      add_complaint(errors, text.starts_with(arguments.file) ? text : arguments.file + ": " + text);
+      errors.add(text.starts_with(arguments.file) ? text : arguments.file + ": " + text);
     }
   };
   if (!study) {
@@ -494,7 +489,7 @@ int check(const CheckArguments& arguments) {
     if (!study) require_bounded(sweep);
     Experiment::require_sound(sweep.space, sweep.options, study);
   });
-  if (!errors.empty()) return refuse(arguments.file, errors);
+  if (!errors.lines().empty()) return refuse(arguments.file, errors.lines());
   fmt::print("{} is sound{}\n", arguments.file, study ? ": a study (it has no 'trial'; hypertune study runs it)" : "");
   print_sweep(sweep, root, mounts, learnt);
   if (!arguments.run) return exit_done;

@@ -50,6 +50,39 @@ TEST_CASE("every mistake of a file is named, not only the first") {
   CHECK(has(all, "s.yaml:13: 'checkpoint.keep' must be 0 or more, not -1"));
 }
 
+TEST_CASE("each parameter and each given configuration is a part of its own, on one line too") {
+  const auto all = complaints(
+      "space: {lr: {loguniform: [1e-3, 1]}, l: {log_uniform: [0, 1]}, p: {int: [5, 1]}, c: {choice: []}, q: {uniform: "
+      "[a, b]}, n: null, g: {w: {uniform: [1, 0]}, d: [1]}}\n"
+      "trial: {comand: [a], command: [./x], environment: [a], stop_grace: soon}\n"
+      "metric: loss\nmode: min\nsamples: 3\n"
+      "known: 5\n"                                        // 6
+      "start_with: [3, {lr: x}, /there/is/none.csv]\n");  // 7
+  for (const char* name : {"'lr'", "'l'", "'p'", "'c'", "'q[0]'", "'n'", "'g.w'", "'g.d'"}) {
+    INFO(name);
+    const std::string path(name);
+    CHECK(std::count_if(all.begin(), all.end(), [&](const auto& one) {
+            return one.starts_with("s.yaml:1: ") &&
+                   one.find(path.substr(0, path.find('[')).substr(1)) != std::string::npos;
+          }) >= 1);
+  }
+  const auto of_line = [&](int line) {
+    return std::count_if(all.begin(), all.end(),
+                         [&](const auto& one) { return one.starts_with("s.yaml:" + std::to_string(line) + ": "); });
+  };
+  CHECK(of_line(1) == 8);
+  CHECK(of_line(2) >= 2);
+  CHECK(has(all, "unknown key 'comand'"));
+  CHECK(has(all, "'trial.environment'"));
+  CHECK(has(all, "s.yaml:6: 'known': there is no file"));
+  CHECK(has(all, "s.yaml:7: 'start_with[0]': there is no file"));
+  CHECK(has(all, "s.yaml:7: 'start_with[2]': there is no file"));
+  const auto known = complaints(
+      "space: {a: {uniform: [0, 1]}}\ntrial: {command: [./x]}\nmetric: loss\nmode: min\nsamples: 3\n"
+      "known:\n  - {params: {a: 7}, metrics: {loss: 1}}\n  - {params: {a: 1}, metrics: {los: 1}}\n  - none.csv\n");
+  for (const char* line : {"s.yaml:7: ", "s.yaml:8: ", "s.yaml:9: "}) CHECK(has(known, line));
+}
+
 TEST_CASE("what is read is what is not complained of") {
   const std::string sound =
       "trial: {command: [./train]}\nspace: {lr: {log_uniform: [1.0e-4, 1.0]}}\nmetric: loss\nmode: min\nsamples: 3\n";

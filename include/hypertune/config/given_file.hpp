@@ -33,6 +33,8 @@ struct GivenFor {
 /// if one does not, if a row cannot be read or lacks a tuned metric, and if there are more than 256 MiB or 1,000,000
 /// rows.
 std::vector<KnownResult> read_given(const std::filesystem::path& path, const GivenFor& wanted);
+/// What it says of a path where nothing is.
+std::string no_given_file(const std::filesystem::path& path);
 
 /// The same of a text; `name` stands for its file.
 std::vector<KnownResult> read_given_text(std::string_view text, const std::string& name, const GivenFor& wanted);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -135,10 +136,10 @@ inline const Keys* keys_of(const Node& node, const Shape& shape) {
   return nullptr;
 }
 
-/// Checks a value with all its children and calls `say` with each complaint, which starts with its place.
+/// Checks a value with all its children and calls `say` with each error.
 class ShapeCheck {
  public:
-  explicit ShapeCheck(std::function<void(const std::string&)> say) : say_(std::move(say)) {}
+  explicit ShapeCheck(std::function<void(const Error&)> say) : say_(std::move(say)) {}
 
   void operator()(const Node& node, const Shape& shape) const {
     using Kind = Shape::Kind;
@@ -170,7 +171,7 @@ class ShapeCheck {
   void complain(Look&& look) const {
     try {
       look();
-    } catch (const Error& error) { say_(error.what()); }
+    } catch (const Error& error) { say_(error); }
   }
 
   void map(const Node& node, const Shape& shape) const {
@@ -196,7 +197,7 @@ class ShapeCheck {
     if (shape.filled && node.size() == 0) node.fail("{} is empty", node.title());
   }
 
-  std::function<void(const std::string&)> say_;
+  std::function<void(const Error&)> say_;
 };
 
 }  // namespace detail
@@ -207,21 +208,52 @@ using SayOldWord = std::function<void(const std::string&)>;
 /// gets a line for each: "sweep.yaml:3: 'hang_timeout' is now 'hang_timeout'".
 Node with_present_words(const Node& root, const Shape& shape, const SayOldWord& say = {});
 
-/// Adds a complaint to others. Each line gets only one complaint, except for missing keys.
-inline void add_complaint(std::vector<std::string>& all, const std::string& complaint) {
-  const auto place = [](std::string_view text) { return text.substr(0, text.find(": ")); };
-  const bool missing = complaint.find(" has no '") != std::string::npos ||
-                       place(complaint).find(':') == std::string_view::npos;  // … or has no line
-  if (std::none_of(all.begin(), all.end(), [&](const auto& other) {
-        return other == complaint || (!missing && place(other) == place(complaint));
-      }))
-    all.push_back(complaint);
+/// Errors of a file, one line each, which start with their places. Each value gets only one, except for missing keys: of
+/// values on one line, where one is within the other, the first that is wrong.
+class Complaints {
+ public:
+  void add(const Error& error) {
+    const auto* placed = dynamic_cast<const detail::PlacedError*>(&error);
+    add(error.what(), placed == nullptr ? std::nullopt : std::optional(placed->path()));
+  }
+  /// `path`: of the value; nullopt: another complaint of the line may be about the same.
+  void add(const std::string& text, const std::optional<std::string>& path = std::nullopt) {
+    const auto place = [](std::string_view whole) { return whole.substr(0, whole.find(": ")); };
+    const bool missing = text.find(" has no '") != std::string::npos ||
+                         place(text).find(':') == std::string_view::npos;  // … or has no line
+    for (std::size_t i = 0; i < lines_.size(); ++i)
+      if (lines_[i] == text || (!missing && place(lines_[i]) == place(text) && related(paths_[i], path))) return;
+    lines_.push_back(text);
+    paths_.push_back(path);
+  }
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  using Path = std::optional<std::string>;
+  static bool related(const Path& a, const Path& b) {
+    const auto within = [](std::string_view outer, std::string_view inner) {
+      return inner.starts_with(outer) &&
+             (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');
+    };
+    if (!a || !b) return true;
+    if (a->empty() || b->empty()) return *a == *b;  // the file's own keys
+    return within(*a, *b) || within(*b, *a);
+  }
+
+  std::vector<std::string> lines_;
+  std::vector<Path> paths_;
+};
+
+/// Adds all complaints about the shape of a value and its children, in the order of the file.
+inline void add_complaints_about(Complaints& all, const Node& node, const Shape& shape) {
+  detail::ShapeCheck([&](const Error& error) { all.add(error); })(node, shape);
 }
 
-/// All complaints about the shape of a value and its children, one line each, in the order of the file.
+/// The same alone, one line each.
 inline std::vector<std::string> complaints_about(const Node& node, const Shape& shape) {
   std::vector<std::string> all;
-  detail::ShapeCheck([&](const std::string& complaint) { all.push_back(complaint); })(node, shape);
+  detail::ShapeCheck([&](const Error& error) { all.emplace_back(error.what()); })(node, shape);
   return all;
 }
 

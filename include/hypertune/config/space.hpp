@@ -71,23 +71,16 @@ class SpaceReader {
     if (std::none_of(entries.begin(), entries.end(), other_than_rules))
       root.fail("{} is empty: write parameters, such as  lr: {{log_uniform: [0.0001, 0.1]}}", root.title());
     std::vector<Node> rules;
-    std::exception_ptr first;
-    for (const auto& [key, value] : entries) {
-      try {
+    for (const auto& [key, value] : entries)
+      part([&, &key = key, &value = value] {
         if (key == "constraints")
           rules = constraint_nodes(value);
         else
           dimension(key, value, {});
-      } catch (const Error& error) {
-        if (!complain_) throw;
-        complain_(error);
-        if (!first) first = std::current_exception();
-      }
-    }
+      });
     const auto placed = [&](const DimensionError& error) {
       const auto place = places_.find(error.dimension());
-      return Error(Errc::input,
-                   fmt::format("{}: {}", (place == places_.end() ? root : place->second).where(), error.what()));
+      return (place == places_.end() ? root : place->second).error(error.what());
     };
     for (const auto& draft : drafts_) {
       if (!complain_) break;  // build_model() throws the first error
@@ -95,10 +88,10 @@ class SpaceReader {
         check_domain(draft);
       } catch (const DimensionError& error) {
         complain_(placed(error));
-        if (!first) first = std::make_exception_ptr(placed(error));
+        if (!first_) first_ = std::make_exception_ptr(placed(error));
       }
     }
-    if (first) std::rethrow_exception(first);
+    if (first_) std::rethrow_exception(first_);
     std::shared_ptr<SpaceModel> model;
     try {
       model = build_model(std::move(drafts_));
@@ -123,6 +116,18 @@ class SpaceReader {
 
  private:
   using Conditions = std::vector<ConditionDraft>;
+
+  /// Reads one of several parts, of which each may be wrong.
+  template <class Read>
+  void part(Read&& read) {
+    try {
+      read();
+    } catch (const Error& error) {
+      if (!complain_) throw;
+      complain_(error);
+      if (!first_) first_ = std::current_exception();
+    }
+  }
 
   static const DomainWord* domain_of(std::string_view word) {
     for (const auto& domain : domain_words())
@@ -215,7 +220,7 @@ class SpaceReader {
             !meant.empty() && (value.is_list() || node.size() == 1 || node.has("when")))
           value.fail("parameter '{}' has the unknown domain '{}': did you mean '{}'?", name, key, meant);
       any = true;
-      dimension(name + "." + key, value, conditions);
+      part([&, &key = key, &value = value] { dimension(name + "." + key, value, conditions); });
     }
     if (!any) node.fail("parameter '{}' has no domain: write one, such as {{uniform: [0, 1]}}", name);
   }
@@ -367,6 +372,7 @@ class SpaceReader {
   }
 
   std::function<void(const Error&)> complain_;
+  std::exception_ptr first_;  // the first error, if there is complain_
   std::vector<DimensionDraft> drafts_;
   std::vector<std::pair<std::string, Node>> derived_;
   std::map<std::string, Node> places_;

@@ -237,36 +237,41 @@ class SweepReader {
   }
 
   std::vector<KnownResult> given_file(const Node& node, bool results) {
-    if (!space_) return {};  // its error is told
+    const auto file = found_from(root_.file(), node.as<std::string>());
+    if (!space_) {  // its error is told
+      if (!std::filesystem::exists(file)) node.fail("{}: {}", node.title(), no_given_file(file));
+      return {};
+    }
     GivenFor wanted{.space = *space_, .objectives = {}, .further = {}, .results = results};
     if (results) wanted.objectives = objectives_of(options_);
     for (const auto& bound : options_.constraints) wanted.further.push_back(bound.metric);
     try {
-      return read_given(found_from(root_.file(), node.as<std::string>()), wanted);
+      return read_given(file, wanted);
     } catch (const Error& error) { node.fail("{}: {}", node.title(), error.what()); }
   }
 
   void read_known() {
     const auto known = root_.find("known");
     if (!known) return;
-    for (const auto& item : known->is_scalar() ? std::vector<Node>{*known} : known->items()) {
-      if (item.is_scalar()) {
-        auto rows = given_file(item, true);
-        std::move(rows.begin(), rows.end(), std::back_inserter(options_.known));
-        continue;
-      }
-      check_values(item, known_keys());
-      KnownResult result;
-      result.params = params_from_yaml(item["params"]);
-      if (space_) checked(item, [&] { return space_->configuration(result.params); });
-      for (const auto& [metric, value] : item["metrics"].entries())
-        result.metrics.emplace_back(metric, value.as<double>());
-      for (const auto& objective : objectives_of(options_))
-        if (!objective.metric.empty() && find_metric(result.metrics, objective.metric) == nullptr)
-          item["metrics"].fail("'{}.metrics' lacks the metric that is tuned: add {}", item.path(), objective.metric);
-      result.steps = item.get("steps", 1);
-      options_.known.push_back(std::move(result));
-    }
+    for (const auto& item : known->is_scalar() ? std::vector<Node>{*known} : known->items())
+      part([&] {
+        if (item.is_scalar()) {
+          auto rows = given_file(item, true);
+          std::move(rows.begin(), rows.end(), std::back_inserter(options_.known));
+          return;
+        }
+        check_values(item, known_keys());
+        KnownResult result;
+        result.params = params_from_yaml(item["params"]);
+        if (space_) checked(item, [&] { return space_->configuration(result.params); });
+        for (const auto& [metric, value] : item["metrics"].entries())
+          result.metrics.emplace_back(metric, value.as<double>());
+        for (const auto& objective : objectives_of(options_))
+          if (!objective.metric.empty() && find_metric(result.metrics, objective.metric) == nullptr)
+            item["metrics"].fail("'{}.metrics' lacks the metric that is tuned: add {}", item.path(), objective.metric);
+        result.steps = item.get("steps", 1);
+        options_.known.push_back(std::move(result));
+      });
   }
 
   const Node& root_;
@@ -289,16 +294,20 @@ inline Sweep sweep_from_yaml(const Node& root, bool study) {
   return *detail::SweepReader(present, study).read();
 }
 
-/// The errors in a sweep's file, one line each, starting with the place. There is one complaint per place; parts that
-/// depend on a wrong part are not checked.
-inline std::vector<std::string> complaints_about_sweep(const Node& root, bool study) {
-  std::vector<std::string> all;
-  if (!root.is_map()) return complaints_about(root, sweep_shape(study));
+/// Adds the errors in a sweep's file, each with its place. Parts that depend on a wrong part are not checked.
+inline void add_complaints_about_sweep(Complaints& all, const Node& root, bool study) {
   const auto shape = sweep_shape(study);
+  if (!root.is_map()) return add_complaints_about(all, root, shape);
   const Node present = with_present_words(root, shape);
-  detail::SweepReader(present, study, [&](const Error& error) { add_complaint(all, error.what()); }).read();
-  for (const auto& complaint : complaints_about(present, shape)) add_complaint(all, complaint);
-  return all;
+  detail::SweepReader(present, study, [&](const Error& error) { all.add(error); }).read();
+  add_complaints_about(all, present, shape);
+}
+
+/// The same alone, one line each.
+inline std::vector<std::string> complaints_about_sweep(const Node& root, bool study) {
+  Complaints all;
+  add_complaints_about_sweep(all, root, study);
+  return all.lines();
 }
 
 }  // namespace hypertune::inline v0

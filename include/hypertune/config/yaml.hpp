@@ -128,6 +128,20 @@ inline KeyWatch*& key_watch() {
 
 }  // namespace detail
 
+namespace detail {
+
+/// An Error about a value of a file.
+class PlacedError : public Error {
+ public:
+  PlacedError(const std::string& message, std::string path) : Error(Errc::input, message), path_(std::move(path)) {}
+  const std::string& path() const noexcept { return path_; }  ///< of the value: "space.lr"
+
+ private:
+  std::string path_;
+};
+
+}  // namespace detail
+
 /// One value of a YAML file. Cheap to copy; immutable. Every accessor that does not find the requested type or key
 /// throws an Error of kind `input`: "sweep.yaml:12: 'samples' must be a whole number, not 'many'".
 class Node {
@@ -153,8 +167,10 @@ class Node {
   /// Throws an Error that starts with the place of this value.
   template <class... Args>
   [[noreturn]] void fail(detail::FormatText<Args...> format, Args&&... args) const {
-    throw Error(Errc::input, fmt::format("{}: {}", where(), detail::format(format, std::forward<Args>(args)...)));
+    throw error(detail::format(format, std::forward<Args>(args)...));
   }
+  /// The same, not thrown.
+  detail::PlacedError error(std::string_view text) const { return {fmt::format("{}: {}", where(), text), path_}; }
 
   // Maps.
   std::optional<Node> find(std::string_view key) const {
@@ -188,10 +204,11 @@ class Node {
   [[noreturn]] void refuse_key(std::string_view key, const std::vector<std::string_view>& known) const {
     const auto at = std::find_if(data_->keys.begin(), data_->keys.end(), [&](const auto& k) { return k.first == key; });
     const std::string where = place(*data_->items[static_cast<std::size_t>(at - data_->keys.begin())], at->second);
+    const std::string path = value(static_cast<std::size_t>(at - data_->keys.begin())).path();
     if (const auto* old = detail::old_key(key, known); old != nullptr)
-      throw Error(Errc::input, fmt::format("{}: '{}' is now '{}'", where, key, old->now));
-    throw Error(Errc::input,
-                fmt::format("{}: unknown key '{}' in {}{}", where, key, title(), detail::suggestion(key, known)));
+      throw detail::PlacedError(fmt::format("{}: '{}' is now '{}'", where, key, old->now), path);
+    throw detail::PlacedError(
+        fmt::format("{}: unknown key '{}' in {}{}", where, key, title(), detail::suggestion(key, known)), path);
   }
 
   // Lists.

@@ -276,6 +276,10 @@ std::vector<KnownResult> read_given_text(std::string_view text, const std::strin
   return reader.take();
 }
 
+std::string no_given_file(const std::filesystem::path& path) {
+  return hypertune::detail::format("there is no file or experiment '{}'", path.string());
+}
+
 std::vector<KnownResult> read_given(const std::filesystem::path& path, const GivenFor& wanted) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
@@ -284,8 +288,7 @@ std::vector<KnownResult> read_given(const std::filesystem::path& path, const Giv
     reader.experiment(path);
     return reader.take();
   }
-  if (!std::filesystem::is_regular_file(path, ignored))
-    fail(Errc::input, "there is no file or experiment '{}'", path.string());
+  if (!std::filesystem::is_regular_file(path, ignored)) throw Error(Errc::input, no_given_file(path));
   if (std::filesystem::file_size(path, ignored) > detail::GivenReader::max_bytes)
     fail(Errc::input, "'{}' has more than {} MiB", path.string(), detail::GivenReader::max_bytes >> 20U);
   const auto text = detail::read_file(path);
