@@ -15,6 +15,7 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/process/program_file.hpp>
+#include <hypertune/tune/folder_growth.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -28,6 +29,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -88,7 +90,8 @@ Metric metric_of(const std::vector<FoundMetric>& found, const ProbedRun& run, co
   std::vector<std::string> names;
   constexpr std::size_t most = 12;
   for (const auto& one : found)
-    if (one.json == best->json && !one.constant() && !is_counter(one) && names.size() < most) names.push_back(one.name);
+    if (one.json == best->json && !one.constant() && !is_counter(one) && !one.echo() && names.size() < most)
+      names.push_back(one.name);
   if (std::find(names.begin(), names.end(), metric.name) == names.end()) names.push_back(metric.name);
   metric.comment =
       fmt::format("# The command reports {}. Is {} the one, and the direction?", fmt::join(names, ", "), metric.name);
@@ -126,6 +129,18 @@ std::string name_of(const std::vector<std::string>& command) {
   return out.empty() ? "sweep" : out;
 }
 
+std::size_t samples_of(const Guess& guess) { return std::clamp<std::size_t>(15 * guess.space.size(), 30, 200); }
+
+// What the trials will take of the disk; empty if that is little.
+std::string disk_text(const Guess& guess) {
+  constexpr double little = 0x1p20;
+  if (guess.writes < little) return {};
+  const std::size_t samples = samples_of(guess);
+  return fmt::format("a run wrote up to {} into the trial's folder, which is kept: up to {} for {} trials",
+                     detail::size_text(guess.writes), detail::size_text(guess.writes * static_cast<double>(samples)),
+                     samples);
+}
+
 std::string file_text(const InitArguments& arguments, const Guess& guess, const Metric& metric) {
   std::string out;
   if (const auto schema = installed_schema())
@@ -138,6 +153,7 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
                      yaml_text(name_of(arguments.command)));
   for (const auto& word : guess.command) out += "    - " + yaml_text(word) + "\n";
   for (const auto& note : guess.notes) out += "  # " + detail::terminal::printable(note) + "\n";
+  if (const auto disk = disk_text(guess); !disk.empty()) out += "  # By --probe " + disk + ".\n";
   if (!metric.expression.empty())
     out += fmt::format(
         "  # The number in what it prints, by a regular expression with one group. Printing a JSON line a step,\n"
@@ -164,8 +180,7 @@ std::string file_text(const InitArguments& arguments, const Guess& guess, const 
                             "step such as\n# {\"step\": 0, \"loss\": 0.5}, and which way it is better (min or max).\n"
                       : metric.comment + "\n";
   out += fmt::format("metric: {}\nmode: {}\n\n", yaml_text(metric.name), metric.mode == Mode::minimize ? "min" : "max");
-  const std::size_t samples = std::clamp<std::size_t>(15 * guess.space.size(), 30, 200);
-  out += fmt::format("# How many configurations are tried.\nsamples: {}\n", samples);
+  out += fmt::format("# How many configurations are tried.\nsamples: {}\n", samples_of(guess));
   // What a run has reported counts before what the command was asked for.
   const std::size_t steps = metric.reports ? *metric.reports : static_cast<std::size_t>(guess.steps.value_or(0));
   if (steps > 1)
@@ -197,6 +212,7 @@ Guess without(const Guess& tried, Guess less) {
       if (one.name == parameter.name) parameter = one;
   less.notes = tried.notes;
   less.shared = tried.shared;
+  less.writes = tried.writes;
   for (const auto& [from, to] : tried.moved) move_file(less, from, to);
   return less;
 }
@@ -257,7 +273,9 @@ int init(const InitArguments& arguments) {
   ProbedRun probed;
   if (arguments.probe) {
     const timespec begin = next_tick();
-    probed = probe_command(words, *timeout, finder);
+    std::map<std::string, std::string> given;
+    for (const auto& parameter : guess.space) given[parameter.name] = parameter.given;
+    probed = probe_command(words, *timeout, finder, given);
     Pinned pinned;
     try_ends({words, probed, begin, *timeout}, guess, pinned, finder);
     if (!pinned.empty()) guess = without(guess, guess_from(words, helps, pinned));
@@ -274,6 +292,7 @@ int init(const InitArguments& arguments) {
     detail::say(
         fmt::format("hypertune: --probe: the command was ended after {:.3g} s, and {}: give it longer by --timeout",
                     probed.took, probed.silent ? "had printed nothing" : "no metric was found in what it had printed"));
+  if (const auto disk = disk_text(guess); !disk.empty()) fmt::print("--probe: {}\n", disk);
   if (!probed.failure.empty()) detail::say("hypertune: --probe: " + detail::terminal::printable(probed.failure));
   if (!metric.sure)
     fmt::print("Name the metric in it ('{}' stands there now{}), then: hypertune check {} --run\n", metric.name,

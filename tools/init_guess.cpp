@@ -71,6 +71,13 @@ const Words to_100{"percent", "percentage", "pct", "percentile", "quality"};
 // Numbers that are seldom whole ones, even if this one is.
 const Words continuous{"cost",  "alpha", "lambda", "gamma", "sigma",   "rate", "lr",          "weight",   "penalty",
                        "scale", "decay", "reg",    "eps",   "epsilon", "tol",  "temperature", "tolerance"};
+// Quantizers of video encoders; 51 is the most that all of them take.
+const Words quantizers{"crf", "qp", "cq"};
+// By how much something grows again and again: with 1 it does not.
+bool is_growth(const std::vector<std::string>& words) {
+  return !words.empty() && (words.back().ends_with("inc") || words.back() == "growth" || words.back() == "increase" ||
+                            (words.back() == "factor" && any_of_words(words, {"reduction"})));
+}
 // Of an option whose name says nothing, such as -v.
 const std::regex& fixed_description() {
   static const std::regex words(
@@ -153,8 +160,9 @@ Domain whole_domain(const std::vector<std::string>& words, std::int64_t value, s
     return powers();
   }
   if (value <= small) {
-    why = "from 1 to its double";
-    return range("integer", 1, 2 * value);
+    const bool grows = value > 1 && is_growth(words);
+    why = grows ? "from 2 to its double" : "from 1 to its double";
+    return range("integer", grows ? 2 : 1, 2 * value);
   }
   why = "from a quarter to four times";
   Domain domain = range("log_int", value / 4, value * 4);
@@ -188,6 +196,10 @@ Domain real_domain(const std::vector<std::string>& words, double value, std::str
     if (value < 1) {
       why = "ten times less to almost 1";
       return range("log_uniform", value / 10, 0.99);
+    }
+    if (value > 1 && is_growth(words)) {
+      why = "above 1, to ten times more";
+      return range("log_uniform", 1 + (value - 1) / 10, value * 10);
     }
     return range("log_uniform", value / 10, value * 10);
   }
@@ -231,6 +243,10 @@ Domain domain_around(const std::vector<std::string>& words, const std::string& v
   const auto* real = std::get_if<double>(&parsed);
   if (whole != nullptr || (real != nullptr && std::isfinite(*real))) {
     const double number = whole != nullptr ? static_cast<double>(*whole) : *real;
+    if (help.type == "BOOL" && (value == "0" || value == "1")) {
+      why = "yes or no";
+      return {.type = "choice", .options = {"0", "1"}};
+    }
     const bool share =
         (number == 0 || number == 1) && (any_of_words(words, shares) || any_of_words(words, shares_from_0));
     const bool counted = any_of_words(words, counting);
@@ -239,6 +255,11 @@ Domain domain_around(const std::vector<std::string>& words, const std::string& v
                           (help.type.empty() && number == 1 && words == std::vector<std::string>{"c"});
     Domain domain = whole != nullptr && !real_too ? whole_domain(words, *whole, why) : real_domain(words, number, why);
     restrict_range(domain, number, help, why);
+    constexpr double most_quantizer = 51;
+    if (any_of_words(words, quantizers) && number < most_quantizer && domain.high > most_quantizer && !help.high) {
+      domain.high = most_quantizer;
+      why += ", to 51 at most";
+    }
     return domain;
   }
   why = "add what else it may be";

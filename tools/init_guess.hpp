@@ -48,6 +48,7 @@ struct Guess {
   std::optional<int> steps;         ///< the value of the option for the number of epochs or steps
   std::optional<int> threads;       ///< … of threads or processes
   std::vector<std::string> shared;  ///< files that all trials would write
+  double writes = 0;                ///< most bytes that a run wrote into the trial's own folder
   std::vector<std::pair<std::string, std::string>> moved;  ///< files that each trial has for itself, and where
 };
 

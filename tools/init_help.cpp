@@ -111,12 +111,19 @@ void find_choices(OptionHelp& option, const std::string& text) {
   if (option.choices.empty() && std::regex_search(text, m, two)) option.choices = {m[1], m[2]};
 }
 
-// "0 -- linear", "- hex: …": a value of the option above, on a line of its own.
-std::string enumerated(const std::string& line) {
-  static const std::regex numbered(R"(^\s+(?:- *)?([0-9]{1,3}) *(?:--|-|:|=) *\S.*)");
+// "0 -- linear", "- hex: …", "3-5: …": values of the option above, on a line of their own.
+std::vector<std::string> enumerated(const std::string& line) {
+  static const std::regex numbered(R"(^\s+(?:- *)?([0-9]{1,3})(?:-([0-9]{1,3}))? *(?:--|-|:|=) *\S.*)");
   static const std::regex dashed(R"(^\s+- ([A-Za-z][A-Za-z0-9_-]*)(?: *:.*| +\(.*)?$)");
   std::smatch m;
-  return std::regex_match(line, m, numbered) || std::regex_match(line, m, dashed) ? m[1].str() : std::string();
+  if (std::regex_match(line, m, dashed)) return {m[1]};
+  if (!std::regex_match(line, m, numbered)) return {};
+  if (!m[2].matched) return {m[1]};
+  std::vector<std::string> values;
+  constexpr int most = 100;
+  for (int value = std::stoi(m[1]); value <= std::stoi(m[2]) && static_cast<int>(values.size()) < most; ++value)
+    values.push_back(std::to_string(value));
+  return values;
 }
 
 struct Head {
@@ -190,11 +197,13 @@ void finish(OptionHelp& option) {
   for (const char c : type)
     if (std::isalpha(static_cast<unsigned char>(c)) != 0)
       upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  static const std::set<std::string> reals{"FLOAT", "DOUBLE", "REAL"}, wholes{"INT", "INTEGER", "UINT", "LONG"};
+  static const std::set<std::string> reals{"FLOAT", "DOUBLE", "REAL"}, wholes{"INT", "INTEGER", "UINT", "LONG"},
+      switches{"BOOL", "BOOLEAN"};
   static const std::regex typed(R"(type: *(float|double|int|uint))");
   std::smatch m;
   if (reals.contains(upper)) option.type = "FLOAT";
   if (wholes.contains(upper)) option.type = "INT";
+  if (switches.contains(upper)) option.type = "BOOL";
   if (option.type.empty() && std::regex_search(option.text, m, typed))
     option.type = m[1] == "float" || m[1] == "double" ? "FLOAT" : "INT";
   option.flag = option.value.empty() && option.choices.empty() && !valued;
@@ -247,9 +256,8 @@ CommandHelp read_help(std::string_view text) {
             option->negatable || bare.starts_with("no-") || bare.starts_with("no_") || bare.starts_with("[no");
       }
     } else if (option && (indent > 0 || line.empty())) {
-      if (const auto one = enumerated(line);
-          !one.empty() && std::find(values.begin(), values.end(), one) == values.end())
-        values.push_back(one);
+      for (auto& one : enumerated(line))
+        if (std::find(values.begin(), values.end(), one) == values.end()) values.push_back(std::move(one));
       if (option->text.size() < longest_text) option->text += " " + trimmed(line);
     } else {
       store();

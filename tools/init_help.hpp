@@ -16,7 +16,7 @@ struct OptionHelp {
   bool above_low = false;           ///< `low` itself is no value
   bool below_high = false;          ///< nor is `high`
   std::string fallback;             ///< its default, as printed
-  std::string type;                 ///< INT, FLOAT, …, if the help prints the type so
+  std::string type;                 ///< INT, FLOAT, BOOL, if the help prints the type so
   std::string value;                ///< how the help calls its value: N, FILE, cost
   std::string text;                 ///< the description
   std::vector<std::string> names;   ///< all of its names, with dashes

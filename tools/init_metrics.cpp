@@ -3,15 +3,14 @@
 #include "init_words.hpp"
 #include "metric_names.hpp"
 
+#include <hypertune/local/number_text.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/trial/metric_name.hpp>
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <regex>
-#include <system_error>
 
 namespace hypertune::inline v0::command {
 
@@ -51,7 +50,7 @@ std::string literal(std::string_view text) {
   return out;
 }
 
-// A number at the beginning of a text, what follows it at once, and the length of both.
+// A number at the beginning of a text, and what follows it at once.
 struct Printed {
   double value = 0;
   std::string unit;
@@ -59,18 +58,25 @@ struct Printed {
   bool grouped = false;
 };
 std::optional<Printed> number_at(std::string_view text) {
-  static const std::regex form(
-      R"(^([-+]?(?:[nN]a[nN]|[iI]nf(?:inity)?|(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?))([A-Za-z%][A-Za-z%/]*|/[0-9]+)?(?![-+0-9A-Za-z#%/:]|[.,][0-9]))");
   constexpr std::size_t longest = 80;
-  std::match_results<std::string_view::const_iterator> m;
   const auto part = text.substr(0, longest);
-  if (!std::regex_search(part.begin(), part.end(), m, form)) return std::nullopt;
-  std::string digits = m[1].str();
-  const bool grouped = std::erase(digits, ',') > 0 && digits.find_first_of(".eE") == std::string::npos;
-  if (digits.starts_with('+')) digits.erase(0, 1);
-  Printed out{.value = 0, .unit = m[2].str(), .length = static_cast<std::size_t>(m.length(0)), .grouped = grouped};
-  std::from_chars(digits.data(), digits.data() + digits.size(), out.value);  // out of range: it stays 0
-  return out;
+  const auto number = local::number_at_begin(part);
+  if (!number) return std::nullopt;
+  Printed out{.value = number->value, .unit = number->letters, .length = number->length, .grouped = number->grouped};
+  const auto digit = [&](std::size_t i) {
+    return i < part.size() && std::isdigit(static_cast<unsigned char>(part[i])) != 0;
+  };
+  if (out.unit.empty() && part.substr(out.length).starts_with('/') && digit(out.length + 1)) {  // 90/100
+    const auto begin = out.length++;
+    while (digit(out.length)) ++out.length;
+    out.unit = part.substr(begin, out.length - begin);
+  }
+  if (out.length == part.size()) return out;
+  const auto next = static_cast<unsigned char>(part[out.length]);
+  const bool goes_on =
+      std::isalnum(next) != 0 || std::string_view("-+#%/:").find(part[out.length]) != std::string_view::npos ||
+      (std::string_view(".,_'").find(part[out.length]) != std::string_view::npos && digit(out.length + 1));
+  return goes_on ? std::nullopt : std::optional(out);
 }
 
 // The name that ends at the end of a text: "SSIM Mean Y" of "x264 [info]: SSIM Mean Y".
@@ -148,10 +154,8 @@ Kind kind_of(const FoundMetric& metric) {
   if (mode_of_name(metric.name) || std::regex_match(metric.printed, at)) {
     return has_any(words, {"latency", "cost"}) ? Kind::time : Kind::score;
   }
-  static const std::regex time_unit(R"(.*(?:s|sec|secs|seconds?|min|minutes?)(?: per .*)?)");
-  const bool timed = metric.apart.size() == 1 && std::regex_match(*metric.apart.begin(), time_unit) &&
-                     !metric.apart.begin()->starts_with("byte");
-  if (has_any(words, times) || timed) return Kind::time;
+  if (metric.amount) return Kind::rate;
+  if (has_any(words, times) || metric.unit() == "seconds") return Kind::time;
   if (has_any(words, counts) || is_bit_rate(metric)) return Kind::count;
   return Kind::unknown;
 }
@@ -207,6 +211,7 @@ int rank_of(const FoundMetric& metric, const std::vector<std::string>& command) 
     }
   }
   if (metric.constant()) rank -= 500;
+  if (metric.weak) rank -= 3;
   return rank;
 }
 
@@ -229,7 +234,7 @@ const FoundMetric* best_of(const std::vector<FoundMetric>& found, const std::vec
   const FoundMetric* best = nullptr;
   int best_rank = 0;
   for (const auto& one : found) {
-    if (one.json != json || one.values.empty() || one.values.front().empty()) continue;
+    if (one.json != json || one.values.empty() || one.values.front().empty() || one.echo()) continue;
     const int rank = rank_of(one, words);
     // Several sets are numbered with the one of training first. Of times and the like, what comes last is the total.
     const bool later = best != nullptr && one.order > best->order &&
@@ -245,20 +250,28 @@ const FoundMetric* best_of(const std::vector<FoundMetric>& found, const std::vec
 }  // namespace
 
 std::string FoundMetric::unit() const {
-  static const std::regex time("[munµ]?s|[mun]?secs?|min|h"), size("[kKMGT]?i?B(?:ytes)?(?:/s(?:ec)?)?"),
-      prefix("[kKMGT]");
-  std::string found;
-  for (const auto& one : units) {
-    if (one.empty()) continue;
-    const std::string kind = std::regex_match(one, time)     ? "seconds"
-                             : std::regex_match(one, size)   ? "bytes"
-                             : std::regex_match(one, prefix) ? "count"
-                                                             : "";
-    if (kind.empty() || (!found.empty() && found != kind)) return {};
-    found = kind;
-  }
-  if (found.empty() && grouped && units == std::set<std::string>{""}) return "count";
-  return found;
+  auto found = local::NumberUnit::none;
+  for (const auto* letters : {&units, &apart})
+    for (const auto& one : *letters) {
+      if (one.empty()) continue;
+      const auto unit = local::unit_of_letters(std::string_view(one).substr(0, one.find(' ')));
+      if (unit == local::NumberUnit::none || (found != local::NumberUnit::none && found != unit)) return {};
+      found = unit;
+    }
+  if (found == local::NumberUnit::none) return grouped && units == std::set<std::string>{""} ? "count" : "";
+  return std::string(local::name_of(found));
+}
+
+bool FoundMetric::echo() const {
+  if (!repeats) return false;
+  const auto words = name_words(name);
+  const auto ends = [](const auto& all, const auto& part) {
+    return all.size() >= part.size() && std::equal(part.rbegin(), part.rend(), all.rbegin());
+  };
+  return std::any_of(repeats->begin(), repeats->end(), [&](const auto& parameter) {
+    const auto its = name_words(parameter);
+    return is_counter(*this) || ends(words, its) || ends(its, words);
+  });
 }
 
 std::string FoundMetric::expression(const std::vector<FoundMetric>& others) const {
@@ -270,16 +283,13 @@ std::string FoundMetric::expression(const std::vector<FoundMetric>& others) cons
   // The group is all that is printed, up to a space where that is enough: a number is never cut.
   const std::string special = "(?:[nN]a[nN]|[iI]nf(?:inity)?|";
   const std::string any = alone ? "(\\S+)" : "([-+]?" + special + "[0-9.](?:[-+0-9A-Za-z.#%]|,(?=[0-9]))*))";
-  const bool one = units.size() == 1 && !units.begin()->empty() && unit().empty();
+  const bool named = !unit().empty();
+  const bool one = units.size() == 1 && !units.begin()->empty() && !named;
   if (one) {
-    const std::string digits = alone ? any : "([-+]?" + special + "[0-9.](?:[-+0-9.]|[eE](?=[-+0-9])|,(?=[0-9]))*))";
+    const std::string digits = alone ? any : "([-+]?" + special + "[0-9.](?:[-+0-9.]|[eEdD](?=[-+0-9])|,(?=[0-9]))*))";
     return begin + before + digits + literal(*units.begin()) + (after.empty() ? "(?![A-Za-z0-9/])" : after);
   }
-  // A unit of time or size after a space must stay the same: 900 ms is not more than 1 s.
-  std::string rest = after.empty() && !alone ? "(?![/%])" : after;
-  if (apart.size() == 1 && !apart.begin()->empty() && after.empty())
-    rest = " +" + literal(*apart.begin()) + "(?![A-Za-z/])";
-  return begin + before + any + rest;
+  return begin + before + any + (after.empty() && !alone && !named ? "(?![/%])" : after);
 }
 
 bool FoundMetric::constant() const {
@@ -298,11 +308,15 @@ namespace {
 
 void note_what_follows(FoundMetric& metric, const std::string& line, std::size_t end) {
   static const std::regex unit(
-      R"(^ ((?:[munµ]?s|[mun]?secs?|(?:milli|micro|nano)?seconds?|min|minutes?|[kKMGT]?i?B|bytes?)(?: per [a-z]+)?)(?![A-Za-z/]))");
-  constexpr std::size_t longest = 40;
+      R"(^ ((?:(?:[mun]|µ|μ)?s|[mun]?secs?|(?:milli|micro|nano)?seconds?|min|minutes?|[kKMGT]?i?B|bytes?)(?: per [a-z]+)?)(?![A-Za-z/])|^ (%))");
+  static const std::regex for_a_time(R"(\bfor [0-9.]+ ?s)"), in_time(R"(^ (?:[^ ]+ ){1,3}in [0-9.]+ ?s)");
+  constexpr std::size_t longest = 80;
   const std::string rest = line.substr(std::min(end, line.size()), longest);
   std::smatch m;
-  metric.apart.insert(std::regex_search(rest, m, unit) ? m[1].str() : std::string());
+  metric.apart.insert(std::regex_search(rest, m, unit) ? m[m[1].matched ? 1 : 2].str() : std::string());
+  metric.amount =
+      metric.amount || (std::regex_search(rest, in_time) &&
+                        std::regex_search(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(end), for_a_time));
   const auto last = line.find_first_not_of(",;:.!?)]}'\"", end);
   metric.alone = metric.alone && (last == std::string::npos || line[last] == ' ' || line[last] == '\t');
 }
@@ -320,7 +334,20 @@ FoundMetric& MetricFinder::metric(const std::string& name, bool json) {
   return found_[place->second];
 }
 
+void MetricFinder::begin_run(const std::map<std::string, std::string>& parameters) {
+  ++runs_;
+  parameters_.clear();
+  for (const auto& [name, text] : parameters)
+    if (const auto number = number_at(text)) parameters_.emplace_back(name, number->value);
+}
+
 void MetricFinder::add(FoundMetric& metric, double value) {
+  std::set<std::string> same;  // it may be printed with few digits
+  constexpr double digits = 0.05;
+  for (const auto& [name, given] : parameters_)
+    if (std::abs(value - given) <= digits * std::abs(given)) same.insert(name);
+  if (metric.repeats) std::erase_if(same, [&](const auto& name) { return !metric.repeats->contains(name); });
+  metric.repeats = std::move(same);
   constexpr std::size_t most = 1000;  // of a run
   metric.values.resize(std::max(metric.values.size(), runs_));
   if (runs_ == 1) metric.order = ++order_;
@@ -348,10 +375,17 @@ bool MetricFinder::add_line(std::string_view line, bool reports) {
     if (!number) continue;
     std::string name = at < used ? std::string() : name_before(std::string_view(part).substr(0, at));
     const bool bar = between.find('|') != std::string::npos;
-    // Without a sign between them a number belongs to a name only if that says so.
+    bool weak = false;
+    // Without a sign between them a number belongs to a name only if that says so, or the line has nothing else.
     if (!sure && !name.empty() && !bar) {
+      static const std::regex nothing_more(
+          R"(^(?: (?:(?:[mun]|µ|μ)?s|[mun]?secs?|seconds?|min|minutes?|[kKMGT]?i?B|bytes?|%))?[ \t\r.]*$)");
       const auto words = name_words(name);
-      if (words.empty() || !mode_of_name(words.back())) name.clear();
+      const bool all =
+          at == begin + name.size() &&
+          std::regex_search(part.begin() + static_cast<std::ptrdiff_t>(end + number->length), part.end(), nothing_more);
+      weak = words.empty() || !mode_of_name(words.back());
+      if (!all && weak) name.clear();
     }
     if (bar && part.find_first_not_of(' ', end + number->length) != part.find('|', end)) name.clear();
     Kind seen = Kind::unknown;
@@ -365,6 +399,7 @@ bool MetricFinder::add_line(std::string_view line, bool reports) {
                                : between.find('=') != std::string::npos  ? " *= *"
                                                                          : " *: *";
       const bool closed = part[at - 1] == ')' && !name.ends_with(')');
+      found.weak = weak;
       found.before = literal(name) + (closed ? "\\)" : "") + (quoted ? std::string("['\"]") : "") + sign;
       note_what_follows(found, part, end + number->length);
       found.units.insert(number->unit);
@@ -392,11 +427,10 @@ bool MetricFinder::add_line(std::string_view line, bool reports) {
 const FoundMetric* metric_to_tune(const std::vector<FoundMetric>& found, const std::vector<std::string>& words) {
   const bool any_json = std::any_of(found.begin(), found.end(), [](const auto& one) { return one.json; });
   const FoundMetric* best = best_of(found, words, any_json);
-  if (best != nullptr && best->json) {
-    const bool says_nothing = (is_counter(*best) || (best->constant() && best->values.size() > 1)) && !follows(*best);
-    if (!says_nothing) return best;
-    best = best_of(found, words, false);  // its lines of JSON may say only how far it is
-  }
+  const bool says_nothing =
+      best == nullptr || ((is_counter(*best) || (best->constant() && best->values.size() > 1)) && !follows(*best));
+  if (any_json && !says_nothing) return best;
+  if (any_json) best = best_of(found, words, false);  // its lines of JSON may say only how far it is
   if (best == nullptr) return best;
   if (best->constant() && best->values.size() > 1) return nullptr;
   // A name that says nothing counts only if its number follows the parameters.

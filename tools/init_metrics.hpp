@@ -26,11 +26,16 @@ struct FoundMetric {
   std::size_t order = 0;                    ///< of its last value in the first run, among all
   bool json = false;                        ///< a member of JSON lines
   bool grouped = false;                     ///< a whole number was printed with a comma for the thousands: 1,234
+  bool weak = false;                        ///< only spaces are between name and number, and the name says nothing
+  bool amount = false;  ///< of what was done in a given time: "hashing for 1s: 5000 blocks in 1.01s"
+  std::optional<std::set<std::string>> repeats;  ///< the parameters whose value it had in each run
 
   /// The expression for trial.metrics. Its group is the whole number as it is printed. It matches none of `others`.
   std::string expression(const std::vector<FoundMetric>& others) const;
-  /// What it is counted in, as trial.metrics names it: seconds, bytes or count. Empty: that need not be said.
+  /// What it is counted in, as trial.metrics names it: seconds, bytes, percent or count. Empty: that need not be said.
   std::string unit() const;
+  /// Whether it only shows a parameter: that has its name, and it had its value in each run.
+  bool echo() const;
   /// Whether it is the same in all that was printed, of at least two values.
   bool constant() const;
 };
@@ -38,7 +43,8 @@ struct FoundMetric {
 /// Collects the metrics of one or more runs.
 class MetricFinder {
  public:
-  void begin_run() { ++runs_; }
+  /// `parameters`: the values with which the command runs.
+  void begin_run(const std::map<std::string, std::string>& parameters);
   /// `reports`: the line may be a report in JSON; returns whether it is one.
   bool add_line(std::string_view line, bool reports);
   const std::vector<FoundMetric>& found() const { return found_; }
@@ -55,10 +61,11 @@ class MetricFinder {
   std::vector<FoundMetric> found_;
   std::map<std::pair<std::string, bool>, std::size_t> places_;
   std::size_t runs_ = 0, order_ = 0;
+  std::vector<std::pair<std::string, double>> parameters_;  // of this run, those that are numbers
 };
 
 /// The metric to tune: of held-out data rather than of training, a score rather than a loss, these rather than speeds
-/// and times; none that is always the same, or only repeats the command (`words`). JSON lines come first. nullptr:
+/// and times; none that is always the same, or only repeats the command (`words`) or a parameter. JSON lines come first. nullptr:
 /// none may be meant.
 const FoundMetric* metric_to_tune(const std::vector<FoundMetric>& found, const std::vector<std::string>& words);
 

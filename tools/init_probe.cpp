@@ -10,6 +10,7 @@
 #include <hypertune/local/output_timing.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
+#include <hypertune/tune/folder_growth.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,12 +23,14 @@
 #include <ctime>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 
 namespace hypertune::inline v0::command {
 
@@ -187,7 +190,12 @@ class EndTrial {
     auto values = given_;
     values[parameter.name] = value;
     const auto words = local::CommandLine(guess_.command, names_)(values);
-    const ProbedRun run = probe_command(words, left, finder_);
+    std::map<std::string, std::string> texts;
+    for (const auto& [name, one] : values)
+      if (const auto* text = std::get_if<std::string>(&one)) texts[name] = *text;
+    empty_folder();
+    const ProbedRun run = probe_command(words, left, finder_, texts);
+    guess_.writes = std::max(guess_.writes, detail::bytes_below(folder_.path()));
     if (!run.status && !run.reported) {
       over_ = true;
       untried_.insert(parameter.name);
@@ -200,6 +208,15 @@ class EndTrial {
     if (finder_.reported(*metric_)) return true;
     why = fmt::format("it prints no {}", finder_.found()[*metric_].name);
     return false;
+  }
+
+  // Each trial begins with an empty one.
+  void empty_folder() const {
+    std::error_code error;
+    for (fs::directory_iterator it(folder_.path(), error), last; !error && it != last; it.increment(error)) {
+      std::error_code ignored;
+      fs::remove_all(it->path(), ignored);
+    }
   }
 
   static std::string text_of(const Domain& domain, double value) {
@@ -299,12 +316,13 @@ Helps probe_help(const std::vector<std::string>& command, Seconds timeout) {
   return helps;
 }
 
-ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout, MetricFinder& finder) {
+ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout, MetricFinder& finder,
+                        const std::map<std::string, std::string>& parameters) {
   ProbedRun run;
   std::string out_said, err_said;
   int reports = 0;
   constexpr int enough = 3;  // the first line may be about something else
-  finder.begin_run();
+  finder.begin_run(parameters);
   const auto take = [&](std::string& said, bool standard) {
     return [&, standard](const local::OutputLine& line) {
       if (finder.add_line(line.text, standard)) ++reports;

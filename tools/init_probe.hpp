@@ -7,6 +7,7 @@
 #include <hypertune/trial/trial.hpp>
 
 #include <ctime>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -27,8 +28,10 @@ struct ProbedRun {
   bool kept_back = false;          ///< all of its standard output arrived at its end, after a second or more
   Seconds took = 0;
 };
-/// Runs the command until it has reported, or ended, or `timeout` seconds are over, and then kills it.
-ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout, MetricFinder& finder);
+/// Runs the command until it has reported, or ended, or `timeout` seconds are over, and then kills it. `parameters`:
+/// the values with which it runs.
+ProbedRun probe_command(const std::vector<std::string>& command, Seconds timeout, MetricFinder& finder,
+                        const std::map<std::string, std::string>& parameters);
 
 /// A command and its first run, unchanged.
 struct FirstRun {

@@ -15,9 +15,9 @@ namespace hypertune::inline v0::command {
 
 /// The direction in which a metric is better, if its name shows it: "val_loss" contains the word "loss".
 inline std::optional<Mode> mode_of_name(std::string_view name) {
-  constexpr std::array<std::string_view, 21> smaller{"err",  "mse", "rmse", "mae", "mape",   "rmsle",      "latency",
-                                                     "cost", "ppl", "wer",  "cer", "regret", "perplexity", "nll",
-                                                     "fid",  "eer", "der",  "bpc", "lpips",  "deviance",   "merror"};
+  constexpr std::array<std::string_view, 22> smaller{
+      "err",    "mse",        "rmse", "mae", "mape", "rmsle", "latency", "cost",  "ppl",      "wer",    "cer",
+      "regret", "perplexity", "nll",  "fid", "eer",  "der",   "bpc",     "lpips", "deviance", "merror", "residual"};
   constexpr std::array<std::string_view, 31> larger{
       "accuracy", "acc",        "auc",        "f1",    "reward", "precision", "recall", "r2",  "score", "bleu", "map",
       "dice",     "throughput", "likelihood", "aucpr", "auroc",  "auprc",     "ndcg",   "mrr", "iou",   "miou", "psnr",

@@ -220,6 +220,7 @@ TEST_CASE("a number is read whole, whatever part of it the expression has found"
     CHECK(value(pattern, "x=500", "bytes") == 500);
     CHECK(value(pattern, "x=12.3ms", "seconds") == Approx(0.0123));
     CHECK(value(pattern, "x=45.6\xc2\xb5s", "seconds") == Approx(45.6e-6));
+    CHECK(value(pattern, "x=5ms/step", "seconds") == Approx(0.005));
     CHECK(value(pattern, "x=3:12", "seconds") == 192);
     CHECK(value(pattern, "x=90", "seconds") == 90);
     CHECK(value(pattern, "x=1.5min", "seconds") == 90);

@@ -298,7 +298,7 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
 
     def test_expressions_take_the_whole_number(self):
         for line, name, value in (("acc = {x}%, loss = 3", "acc", 90.5), ("error rate: 1,234.{y} (best 3)", "error_rate", 1234.905), ("(loss: {x})", "loss", 90.5),
-                                  ("accuracy: {x}/100 (90%)", "accuracy", 90.5), ("latency: {x} ms", "latency", 90.5), ("GET: {x} requests per second, p50=0.2 msec", "requests_per_second", 90.5),
+                                  ("accuracy: {x}/100 (90%)", "accuracy", 90.5), ("latency: {x} ms", "latency", 0.0905), ("GET: {x} requests per second, p50=0.2 msec", "requests_per_second", 90.5),
                                   ("encoded 75 frames, {x} fps, 272.55 kb/s", "fps", 90.5)):
             with self.subTest(line=line):
                 self.metric([line])
@@ -328,6 +328,12 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
         self.init(train, "--weight", "2.5", "--model-out", "model.bin", "--data", "data.csv", options=["--probe"])
         self.assertEqual(self.command(), [train, "--weight", "{weight}", "--model-out", "{directory}/model.bin", "--data", "data.csv"])
         self.assertEqual(self.left(), ["--data data.csv"])  # the other one is not as it was
+
+    def test_what_the_trials_will_take_of_the_disk(self):
+        train = self.program("train", "import os, sys\nopen(sys.argv[4], 'wb').write(os.urandom(int(float(sys.argv[2]) * 2**20)))\nprint('score:', sys.argv[2])\n")
+        out, _ = self.init(train, "--weight", "2", "--model-out", "model.bin", options=["--probe"])
+        self.assertRegex(out, r"--probe: a run wrote up to (19\.9|20\.\d) MiB into the trial's folder, which is kept: up to (59|60)\d\.\d MiB for 30 trials\n")
+        self.assertIn("  # By --probe a run wrote up to ", self.text())
 
     def test_a_file_that_all_write(self):
         """One that cannot be elsewhere, as it is read too: one trial at a time."""
@@ -378,7 +384,7 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
 
     def test_formats_of_files(self):
         self.init(self.program("encode", ""), "-i", "in.y4m", "-crf", "23", "-f", "null", "-")
-        self.assertEqual(self.space(), {"crf": "{log_int: [5, 92]}"})
+        self.assertEqual(self.space(), {"crf": "{log_int: [5, 51]}"})
         self.assertEqual(self.left(), ["-i in.y4m", "-f null"])
         self.init("./encode", "-f", "lavfi", "-i", "testsrc=duration=1:size=160x120", "-crf", "23", "-o", "made", options=["--force"])
         self.assertEqual(list(self.space()), ["crf"])
@@ -408,6 +414,73 @@ print("Mean squared error = 3" if a.solver == "r" else f"Accuracy = {90 + a.c}%"
                 (trial,) = self.runs(1)
                 self.assertNotEqual(trial["metrics"], {})
                 shutil.rmtree(self.folder / "runs")
+
+    def test_units_that_change_with_the_size(self):
+        """800 ms is less than 1.20 s, whichever of them the runs of init have seen."""
+        (self.folder / "mul.py").write_text("import sys\nt = 0.4 * int(sys.argv[2])\nprint(f'elapsed: {t * 1000:.1f} ms' if t < 1 else f'elapsed: {t:.2f} s')\n")
+        self.init("python3", "mul.py", "-n", "2", options=["--probe"])
+        self.assertIn(", unit: seconds}\n", self.text())
+        self.run_command("run", "sweep.yaml", "--quiet", "--set", "output=runs/x")
+        results = self.results("runs/x")
+        self.assertEqual(sorted(trial["params"]["n"] for trial in results), [1, 2, 3, 4])
+        for trial in results:
+            self.assertAlmostEqual(trial["metrics"]["elapsed"], 0.4 * trial["params"]["n"], places=3)
+        shutil.rmtree(self.folder / "runs")
+        for line, unit, value in (("peak: {x} MB", "bytes", 90.5e6), ("acc: {x}%", "percent", 90.5), ("acc: {x} %", "percent", 90.5), ("speed: {x}kbit/s", "count", 90500),
+                                  ("step: {x}ms/step", "seconds", 0.0905), ("took: 1m{x}s", "seconds", 150.5)):
+            with self.subTest(line=line):
+                self.metric([line])
+                self.assertIn(f", unit: {unit}}}\n", self.text())
+                (self.folder / "sweep.yaml").write_text(re.sub(r"^  lr: .*$", "  lr: {grid: [0.5]}", self.text(), flags=re.M).replace("samples: 30", "samples: 1"))
+                self.run_command("run", "sweep.yaml", "--quiet", "--set", "output=runs/x")
+                (trial,) = self.results("runs/x")
+                self.assertAlmostEqual(next(iter(trial["metrics"].values())), value, places=3)
+                shutil.rmtree(self.folder / "runs")
+
+    def test_numbers_of_fortran(self):
+        """Found by init as run reads them."""
+        for lines, name, value in ((["Final energy =   0.9{y}D+02"], "Final_energy", 99.05), (["residual = 0.9{y}d-03"], "residual", 0.9905e-3), (["energy: 0.9{y}0000-100"], "energy", 0.9905e-100),
+                                   (["started", " FINAL RESIDUAL   {x} "], "FINAL_RESIDUAL", 90.5), (["DRAG OF THE WING  0.9{y}E+02"], "DRAG_OF_THE_WING", 99.05)):
+            with self.subTest(lines=lines):
+                self.assertEqual(self.metric(lines), (name, "min"))
+                (self.folder / "sweep.yaml").write_text(re.sub(r"^  lr: .*$", "  lr: {grid: [0.5]}", self.text(), flags=re.M).replace("samples: 30", "samples: 1"))
+                self.run_command("run", "sweep.yaml", "--quiet", "--set", "output=runs/x")
+                (trial,) = self.results("runs/x")
+                self.assertAlmostEqual(trial["metrics"][name] / value, 1, places=5)
+                shutil.rmtree(self.folder / "runs")
+
+    def test_what_only_shows_a_parameter_is_no_metric(self):
+        for echo in ("WARN: lr={p}", "Learning rate: {p}", '{{"lr": {p}}}', "using lr {p:.3f}"):
+            with self.subTest(echo=echo):
+                (self.folder / "train.py").write_text(f"import sys\np = float(sys.argv[2])\nprint(f'{echo}'.replace('{{{{', '{{'), flush=True)\nfor e in range(5): print(f'| {{e}} | {{1 / (e + 1) + p:.3f}} |')\n")
+                out, _ = self.init("python3", "train.py", "--lr", "0.01", options=["--probe", "--force"])
+                self.assertIn("none was found in what the command printed", out)
+        self.assertEqual(self.metric(["cost: 0.5", "lr: 0.3", "cost: 0.2{y}"], "--cost", "0.5")[0], "cost")   # it has that name, and other values
+
+    def test_what_is_done_in_a_given_time(self):
+        self.assertEqual(self.metric(["Doing hash for 1s on 64 size blocks: 83{y} hashes in 1.00s"]), ("size_blocks", "max"))
+        self.assertEqual(self.metric(["size of blocks: 83{y} bytes"])[1], "min")
+
+    def test_values_that_help_has_in_other_forms(self):
+        solver = self.program("solver", """
+import sys
+if "--help" in sys.argv:
+    sys.exit(\"\"\"Usage: solver [options]
+  --decompose=bool           decompose clauses [true]
+  -m, --subme <integer>       Subpixel motion estimation [7]
+                                  - 0: none
+                                  - 1: some
+                                  - 2: more
+                                  - 3-5: Progressively more
+                                  - 6: all
+                                  - 7: all, slowly
+\"\"\")
+print("score:", sum(map(len, sys.argv)))
+""")
+        self.init(solver, "--decompose=1", "--subme", "7", options=["--probe"])
+        self.assertEqual(self.space(), {"decompose": "{choice: [0, 1]}", "subme": "{choice: [0, 1, 2, 3, 4, 5, 6, 7]}"})
+        self.init(solver, "-rinc", "2", "--crf", "23", "--growth", "1.5", options=["--force"])
+        self.assertEqual(self.space(), {"rinc": "{integer: [2, 4]}", "crf": "{log_int: [5, 51]}", "growth": "{log_uniform: [1.05, 15]}"})
 
     def test_thousands_of_a_count(self):
         (self.folder / "train.py").write_text("import sys\nprint(f'cycles: {int(float(sys.argv[2]) * 10_000):,}', flush=True)\n")

@@ -20,6 +20,8 @@ enum class NumberUnit : std::uint8_t {
 
 /// The unit with this name: percent, seconds, bytes, count.
 std::optional<NumberUnit> number_unit_named(std::string_view name);
+/// … and its name; empty for none.
+std::string_view name_of(NumberUnit unit);
 
 /// Where an expression has found a number.
 struct NumberPlace {
@@ -38,6 +40,19 @@ std::optional<double> number_in_line(const NumberPlace& place, NumberUnit unit, 
 
 /// The number of a text which has nothing else, except for punctuation at its end.
 std::optional<double> number_in_text(std::string_view text, std::string& why);
+
+/// What the letters right behind a number say that it is counted in: `ms`, `MiB/s`, `%`, `k`. none: they are no unit, or
+/// may mean something else, as `m` does.
+NumberUnit unit_of_letters(std::string_view letters);
+
+/// A number at the beginning of a text, read as number_in_line() reads it.
+struct LeadingNumber {
+  double value = 0;        ///< of several times, 3m12s: their sum in seconds
+  std::string letters;     ///< right behind it: "%", "k", "ms/step"; of several times: "s"
+  std::size_t length = 0;  ///< with the letters
+  bool grouped = false;    ///< a whole number that has a comma for the thousands: 1,234
+};
+std::optional<LeadingNumber> number_at_begin(std::string_view text);
 
 namespace detail {
 

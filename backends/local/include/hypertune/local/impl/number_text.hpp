@@ -213,7 +213,9 @@ class NumberReader {
                                                                     {"days", 86400},
                                                                     {"millisecond", 1e-3},
                                                                     {"milliseconds", 1e-3},
+                                                                    {"microsecond", 1e-6},
                                                                     {"microseconds", 1e-6},
+                                                                    {"nanosecond", 1e-9},
                                                                     {"nanoseconds", 1e-9}};
     for (const auto& [name, factor] : units)
       if (name == word) return factor;
@@ -325,6 +327,8 @@ inline constexpr std::array<std::string_view, 24> counted_things{
     "",     "B",     "b",   "bit", "bits", "byte", "bytes", "Byte", "bps", "Bps", "Hz", "FLOPS",
     "FLOP", "flops", "ops", "OPS", "iops", "IOPS", "pps",   "rps",  "qps", "tps", "it", "req"};
 
+inline constexpr std::array<std::string_view, 5> byte_words{"B", "byte", "bytes", "Byte", "Bps"};
+
 /// Scales a number by what stands behind it. Returns the reason for which it is refused.
 inline std::string scale(const NumberReader& reader, NumberUnit unit, NumberReader::Number& number) {
   std::size_t end = number.end;
@@ -353,6 +357,8 @@ inline std::string scale(const NumberReader& reader, NumberUnit unit, NumberRead
     if (reader.duration(number, end, seconds) == 0) return refused("time: ns, us, ms, s, min, h, d");
     number.value = seconds;
     number.end = end;
+    if (std::string per; reader.at_char(end, '/') && !(per = reader.word(end + 1, end)).empty())
+      number.end = end;  // ms/step
     return "";
   }
   const bool binary = word.size() > 1 && word[1] == 'i' && NumberReader::prefix(word[0], true) > 0;
@@ -362,8 +368,7 @@ inline std::string scale(const NumberReader& reader, NumberUnit unit, NumberRead
   const auto is_one_of = [](std::string_view name, const auto& names) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  static constexpr std::array<std::string_view, 6> bytes{"", "B", "byte", "bytes", "Byte", "Bps"};
-  if (unit == NumberUnit::bytes ? !is_one_of(base, bytes) : !is_one_of(base, counted_things))
+  if (unit == NumberUnit::bytes ? !base.empty() && !is_one_of(base, byte_words) : !is_one_of(base, counted_things))
     return unit == NumberUnit::bytes ? refused("bytes: B, kB, KiB, MB, …") : std::string();  // counted things
   if (factor > 0) number.value *= factor;
   number.end = word_end;
@@ -420,14 +425,25 @@ inline bool says_behind(std::string_view pattern, char c) {
 
 }  // namespace detail
 
+namespace detail {
+
+inline constexpr std::pair<std::string_view, NumberUnit> unit_names[] = {{"percent", NumberUnit::percent},
+                                                                         {"seconds", NumberUnit::seconds},
+                                                                         {"bytes", NumberUnit::bytes},
+                                                                         {"count", NumberUnit::count}};
+
+}  // namespace detail
+
 std::optional<NumberUnit> number_unit_named(std::string_view name) {
-  static constexpr std::pair<std::string_view, NumberUnit> units[] = {{"percent", NumberUnit::percent},
-                                                                      {"seconds", NumberUnit::seconds},
-                                                                      {"bytes", NumberUnit::bytes},
-                                                                      {"count", NumberUnit::count}};
-  for (const auto& [known, unit] : units)
+  for (const auto& [known, unit] : detail::unit_names)
     if (known == name) return unit;
   return std::nullopt;
+}
+
+std::string_view name_of(NumberUnit unit) {
+  for (const auto& [name, known] : detail::unit_names)
+    if (known == unit) return name;
+  return {};
 }
 
 std::optional<double> number_in_line(const NumberPlace& place, NumberUnit unit, std::string& why,
@@ -533,6 +549,58 @@ std::optional<double> number_in_line(const NumberPlace& place, NumberUnit unit, 
 std::optional<double> number_in_text(std::string_view text, std::string& why) {
   return number_in_line({.line = text, .begin = 0, .end = text.size(), .match_end = text.size()}, NumberUnit::none,
                         why);
+}
+
+NumberUnit unit_of_letters(std::string_view letters) {
+  const auto is_one_of = [](std::string_view name, const auto& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (letters == "%" || letters == "percent" || letters == "pct") return NumberUnit::percent;
+  std::size_t end = 0;
+  const detail::NumberReader reader(letters, letters.size());
+  const std::string word = reader.word(0, end);
+  if (word.empty() || (end < letters.size() && letters[end] != '/')) return NumberUnit::none;
+  if (detail::NumberReader::time_unit(word) > 0)
+    return word == "m" || word == "d" ? NumberUnit::none : NumberUnit::seconds;
+  if (is_one_of(word, detail::byte_words)) return NumberUnit::bytes;
+  const bool binary = word.size() > 1 && word[1] == 'i';
+  if (detail::NumberReader::prefix(word[0], binary) <= 0) return NumberUnit::none;
+  const std::string_view base = std::string_view(word).substr(binary ? 2 : 1);
+  if (is_one_of(base, detail::byte_words)) return NumberUnit::bytes;
+  return is_one_of(base, detail::counted_things) ? NumberUnit::count : NumberUnit::none;
+}
+
+std::optional<LeadingNumber> number_at_begin(std::string_view text) {
+  const detail::NumberReader reader(text, text.size());
+  LeadingNumber out;
+  const bool sign = text.starts_with('-') || text.starts_with('+');
+  std::size_t end = 0;
+  std::string word = reader.word(sign ? 1 : 0, end);
+  std::transform(word.begin(), word.end(), word.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (word == "nan" || word == "inf" || word == "infinity") {
+    out.value = word == "nan" ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+    if (text.starts_with('-')) out.value = -out.value;
+    out.length = end;
+    return out;
+  }
+  const auto number = reader.number(0, true);
+  if (!number) return std::nullopt;
+  out.value = number->value;
+  out.grouped = number->whole && text.substr(0, number->end).find(',') != std::string_view::npos;
+  double seconds = 0;
+  if (reader.duration(*number, end, seconds) > 1) {
+    out.value = seconds;
+    out.letters = "s";
+  } else {
+    end = number->end;
+    std::size_t next = end;
+    if (!reader.word(end, next).empty()) end = next;
+    while (reader.at_char(end, '/') && !reader.word(end + 1, next).empty()) end = next;
+    out.letters = text.substr(number->end, end - number->end);
+  }
+  out.length = end;
+  return out;
 }
 
 }  // namespace hypertune::inline v0::local
