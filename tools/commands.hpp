@@ -11,9 +11,10 @@
 
 namespace hypertune::inline v0::command {
 
-inline constexpr int exit_done = 0;    ///< done
-inline constexpr int exit_failed = 1;  ///< the experiment failed
-inline constexpr int exit_usage = 2;   ///< bad usage or bad input
+inline constexpr int exit_done = 0;        ///< done
+inline constexpr int exit_failed = 1;      ///< the experiment failed
+inline constexpr int exit_usage = 2;       ///< bad usage or bad input
+inline constexpr int exit_unanswered = 3;  ///< the driver has not answered a request, which stays
 inline constexpr int exit_interrupted = 130;
 
 struct RunArguments {

@@ -40,9 +40,20 @@ int tell(const ControlAnswer& answer) {
   return answer.done ? exit_done : exit_usage;
 }
 
+int tell_after_asking(const std::string& directory, const ControlRequest& request) {
+  try {
+    return tell(ask_driver(directory, request,
+                           {.notice = [](const std::string& text) { detail::say("hypertune: " + printable(text)); }}));
+  } catch (const Error& error) {
+    if (error.code() != Errc::busy) throw;
+    detail::say("hypertune: " + printable(error.what()));
+    return exit_unanswered;
+  }
+}
+
 int ask(const ControlArguments& arguments, ControlRequest request) {
   for (const auto& text : arguments.trials) request.trials.push_back(trial_number(text));
-  return tell(ask_driver(arguments.directory, request));
+  return tell_after_asking(arguments.directory, request);
 }
 
 // NAME=VALUE, with the value in YAML.
@@ -150,8 +161,8 @@ int note(const ControlArguments& arguments) {
   if (request.params.empty()) fail(Errc::usage, "what is to be noted? NAME=VALUE, or a name alone for a tag");
   for (const auto& [name, value] : request.params) detail::require_attribute_name(name);
   if (!has_journal(arguments.directory)) fail(Errc::usage, "there is no experiment in '{}'", arguments.directory);
-  return tell(driver_of(arguments.directory) ? ask_driver(arguments.directory, request)
-                                             : note_offline(arguments.directory, request));
+  return driver_of(arguments.directory) ? tell_after_asking(arguments.directory, request)
+                                        : tell(note_offline(arguments.directory, request));
 }
 
 int list(const std::string& directory, const std::string& format) {

@@ -193,7 +193,10 @@ int status(const std::string& directory, const std::string& format) {
   auto asked = waiting;
   const auto running = first_running(results);
   asked.insert(asked.end(), running.begin(), running.end());
-  const WhyAnswer waits = runs ? ask_what_waits(directory, asked) : WhyAnswer();
+  const std::string wake = runs ? how_to_wake(*driver) : std::string();
+  const std::string stopped =
+      wake.empty() ? wake : fmt::format("the driver's process is stopped: {} lets it go on", wake);
+  const WhyAnswer waits = runs && stopped.empty() ? ask_what_waits(directory, asked) : WhyAnswer();
   for (const auto& trial : running)  // their hosts are not there yet
     if (waits.reasons.contains(trial.trial) && waiting.size() < max_waiting) waiting.push_back(trial);
   const char* state = state_of(info, driver.has_value(), exit_reason, waits.paused);
@@ -206,7 +209,10 @@ int status(const std::string& directory, const std::string& format) {
         {"name", info.name},         {"state", state},   {"search", info.searcher}, {"schedule", info.scheduler},
         {"executor", info.executor}, {"trials", counts}, {"samples", info.samples}, {"planned", info.planned},
         {"reports", info.reports}};
-    object["why"] = !exit_reason.empty() ? exit_reason : !info.why.empty() ? info.why : waits.nothing_runs;
+    object["why"] = !exit_reason.empty() ? exit_reason
+                    : !info.why.empty()  ? info.why
+                    : !stopped.empty()   ? stopped
+                                         : waits.nothing_runs;
     boost::json::array first;
     for (const auto& trial : waiting)
       first.push_back(boost::json::object{{"trial", trial.trial},
@@ -230,7 +236,8 @@ int status(const std::string& directory, const std::string& format) {
   }
   fmt::print("{}: {}", printable(info.name), state);
   if (driver && !ended && driver->pid > 0) fmt::print(" (process {})", driver->pid);
-  if (const auto& why = exit_reason.empty() ? info.why : exit_reason; !why.empty()) fmt::print(": {}", printable(why));
+  if (const auto& why = !exit_reason.empty() ? exit_reason : !info.why.empty() ? info.why : stopped; !why.empty())
+    fmt::print(": {}", printable(why));
   fmt::print("\n{} trial{}", results.size(), results.size() == 1 ? "" : "s");
   for (int s = 0; s <= static_cast<int>(TrialState::failed); ++s)
     if (const auto n = results.count(static_cast<TrialState>(s)); n > 0)

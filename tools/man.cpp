@@ -63,6 +63,7 @@ constexpr std::pair<int, const char*> exit_codes[] = {
     {exit_done, "done"},
     {exit_failed, "the experiment failed, or the system refused"},
     {exit_usage, "bad usage or bad input: nothing was begun, or what was asked was not done"},
+    {exit_unanswered, "the driver of an experiment has not answered a request in time; it may still be done"},
     {exit_interrupted, "interrupted, with everything saved"}};
 
 constexpr std::pair<const char*, const char*> files[] = {

@@ -125,6 +125,25 @@ class Control(Case):
         self.assertEqual(process.returncode, 130)
         self.assert_each_report_once()
 
+    def test_a_driver_that_is_stopped_answers_later(self):
+        """Whoever asks is told so, and what was asked is done when it goes on."""
+        process = self.started()
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "the stop")
+        try:
+            _, err = self.run_command("pause", "runs/digits", code=3)
+            self.assertRegex(err, rf"hypertune: the driver of 'runs/digits' \(process {process.pid} on .*\) is stopped: what was asked is done once it goes on \(kill -CONT {process.pid}\)\n")
+            out, _ = self.run_command("status", "runs/digits")
+            self.assertIn(f"digits: running (process {process.pid}): the driver's process is stopped: kill -CONT {process.pid} lets it go on\n", out)
+            self.assertIn("is stopped", json.loads(self.run_command("status", "runs/digits", "--format", "json")[0])["why"])
+        finally:
+            process.send_signal(signal.SIGCONT)
+        wait_until(lambda: self.states() and all(state != "running" for state in self.states()), "the pause")
+        self.assertNotIn("process is stopped", self.run_command("status", "runs/digits")[0])
+        self.run_command("stop", "runs/digits", "--now")
+        process.communicate(timeout=60)
+        self.assert_nothing_left()
+
     def test_a_driver_that_was_killed_is_not_asked(self):
         process = self.started()
         self.run_command("pause", "runs/digits")

@@ -130,7 +130,7 @@ class Reference(Case):
 
     def test_the_exit_codes(self):
         said = set(re.findall(r"^\| (\d+) \|", (DOCS / "command-line.md").read_text(), re.M))
-        self.assertEqual(said, {"0", "1", "2", "130"})
+        self.assertEqual(said, {"0", "1", "2", "3", "130"})
         for name in ("README.md",):
             for target in re.findall(r"\]\(([\w-]+\.md)\)", (DOCS / name).read_text()):
                 self.assertTrue((DOCS / target).exists(), target)

@@ -16,6 +16,8 @@
 
 namespace hypertune::inline v0 {
 
+struct DriverInfo;
+
 /// One request of a user. Without trials it is about the whole experiment.
 struct ControlRequest {
   enum class Kind : std::uint8_t {
@@ -65,9 +67,22 @@ class ControlPipe {
   std::unique_ptr<State> state_;
 };
 
+/// How to let a driver go on whose process is stopped (by SIGSTOP, Ctrl-Z or a debugger); empty if it is not, or runs on
+/// another host.
+std::string how_to_wake(const DriverInfo& driver);
+
+/// How long a request waits for its answer.
+struct AskPatience {
+  double seconds = 30;
+  /// Called after `notice_after` seconds without an answer, once, with a line for the user.
+  std::function<void(const std::string&)> notice = {};
+  double notice_after = 3;
+};
 /// Sends a request to the driver of the experiment in `directory` and waits for its answer. Errors: `usage` (no driver
-/// runs there, it does not listen, or the request is too long), `busy` (no answer within `seconds`), `io`.
-ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request, double seconds = 30);
+/// runs there, it does not listen, or the request is too long), `busy` (no answer in time, or after `notice_after` from
+/// a driver whose process is stopped: the request stays, and may still be carried out), `io`.
+ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request,
+                         const AskPatience& patience = {});
 
 /// The parts of the answer to a `why`.
 struct WhyAnswer {

@@ -6,6 +6,7 @@
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
+#include <hypertune/process/process_tree.hpp>
 #include <hypertune/record/journal_lock.hpp>
 #include <hypertune/record/journal_schema.hpp>
 #include <hypertune/trial/value_codec.hpp>
@@ -228,7 +229,14 @@ ControlPipe::ControlPipe(const std::filesystem::path& directory, Handler handler
     : state_(std::make_unique<State>(directory, std::move(handler))) {}
 ControlPipe::~ControlPipe() = default;
 
-ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request, double seconds) {
+std::string how_to_wake(const DriverInfo& driver) {
+  if (driver.pid <= 0 || driver.host != detail::host_name()) return {};
+  const auto state = process::stat_field(static_cast<pid_t>(driver.pid), 3);
+  return state == "T" || state == "t" ? detail::format("kill -CONT {}", driver.pid) : "";
+}
+
+ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRequest& request,
+                         const AskPatience& patience) {
   if (!has_journal(directory)) fail(Errc::usage, "there is no experiment in '{}'", directory.string());
   const auto driver = driver_of(directory);
   if (!driver)
@@ -263,10 +271,22 @@ ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRe
   if (!in) fail(Errc::io, "cannot open '{}': {}", answer_path.path.string(), std::strerror(errno));
   if (!detail::write_pipe(out.get(), message))
     fail(Errc::io, "cannot ask the driver of '{}': {}", directory.string(), std::strerror(errno));
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto end = begin + std::chrono::duration<double>(patience.seconds);
+  bool told = false;
   for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto now = std::chrono::steady_clock::now();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - now).count();
+    if (!told && now - begin >= std::chrono::duration<double>(patience.notice_after)) {
+      told = true;
+      if (const auto wake = how_to_wake(*driver); !wake.empty())
+        fail(Errc::busy, "the driver of '{}' ({}) is stopped: what was asked is done once it goes on ({})",
+             directory.string(), detail::text_of(*driver), wake);
+      if (patience.notice && left > 0)
+        patience.notice(detail::format(
+            "the driver of '{}' ({}) has not answered yet; what was asked stays, and this waits for it up to {} s",
+            directory.string(), detail::text_of(*driver), patience.seconds));
+    }
     pollfd fd{in.get(), POLLIN, 0};
     // A driver that dies does not close this pipe: check every second that it still runs.
     const int ready = ::poll(&fd, 1, static_cast<int>(std::clamp<long long>(left, 0, 1000)));
@@ -275,7 +295,7 @@ ControlAnswer ask_driver(const std::filesystem::path& directory, const ControlRe
     if (!driver_of(directory)) fail(Errc::usage, "the driver of '{}' has just ended", directory.string());
     if (left <= 0)
       fail(Errc::busy, "the driver of '{}' ({}) has not answered within {} s; what was asked may still be done",
-           directory.string(), detail::text_of(*driver), seconds);
+           directory.string(), detail::text_of(*driver), patience.seconds);
   }
   std::array<char, PIPE_BUF> bytes{};
   const auto size = ::read(in.get(), bytes.data(), bytes.size());
@@ -294,7 +314,9 @@ WhyAnswer ask_why(const std::filesystem::path& directory, std::vector<TrialId> t
   WhyAnswer answer;
   std::string text;
   try {
-    text = ask_driver(directory, {.kind = ControlRequest::Kind::why, .trials = std::move(trials)}, seconds).text;
+    text = ask_driver(directory, {.kind = ControlRequest::Kind::why, .trials = std::move(trials)},
+                      {.seconds = seconds, .notice_after = seconds})
+               .text;
   } catch (const Error&) { return answer; }
   answer.paused = text.starts_with(experiment_paused_text);
   constexpr std::string_view head = "trial ";
