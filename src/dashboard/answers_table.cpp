@@ -232,7 +232,9 @@ std::string summary_answer(const ExperimentView& view, const Surroundings& aroun
   out.key("failures").begin_object();
   for (const auto source : {FailureSource::user, FailureSource::infrastructure, FailureSource::preemption})
     out.member(hypertune::to_string(source), results.failures(source));
-  out.end_object();
+  std::int64_t counted = 0;  // as the column of the trials has them
+  for (const auto& row : view.rows()) counted += row.failures;
+  out.member("counted", counted).end_object();
   out.key("has").begin_object();
   out.member("rungs", !view.cuts().empty() || has_rungs(view)).member("population", !view.takeovers().empty());
   out.member("hosts", view.hosts() > 2 || !view.host_changes().empty()).end_object();

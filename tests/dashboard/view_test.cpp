@@ -164,6 +164,12 @@ TEST_CASE("the rows of a view say what Results say, whatever happens") {
       sum += chosen;
     }
     REQUIRE(sum == results.size());
+
+    // The failures of the summary are those of the table's column.
+    std::int64_t counted = 0;
+    for (const auto& trial : results.trials()) counted += trial.failure_count();
+    const auto summary = json::parse(view::summary_answer(seen, view::Surroundings()));
+    REQUIRE(summary.at("failures").at("counted").to_number<std::int64_t>() == counted);
   }
 }
 

@@ -33,13 +33,13 @@ function money(amount, currency) {
 
 function facts(app, summary) {
   const {cost, failures} = summary;
-  const lost = (failures?.infrastructure ?? 0) + (failures?.preemption ?? 0);
+  const lost = failures ? failures.user + failures.infrastructure + failures.preemption - failures.counted : 0;
   const rate = summary.elapsed > 0 ? summary.reports / summary.elapsed : null;
   return [summary.why ? h('p', {class: `cause ${summary.state === 'running' ? '' : 'bad'}`}, name(summary.why)) : null, h('dl', {class: 'facts'},
     fact(summary.state === 'running' ? 'running for' : 'ran for', duration(summary.elapsed), `from ${moment(summary.started)}`),
     fact('left', summary.state === 'running' ? (finite(summary.left) === null ? 'not known yet' : `about ${duration(summary.left)}`) : '–'),
     fact('reports', count(summary.reports), rate ? `${number(rate, 3)} a second` : null),
-    fact('failures', failures ? [count(failures.user), lost > 0 ? h('small', null, ` and ${count(lost)} of machines`) : null] : '–', failures ? `of trials: ${failures.user}, of machines: ${failures.infrastructure}, preemptions: ${failures.preemption}` : null),
+    fact('failures', failures ? [count(failures.counted), lost > 0 ? h('small', null, ` and ${count(lost)} without blame`) : null] : '–', failures ? `of trials: ${failures.user}, of machines: ${failures.infrastructure}, preemptions: ${failures.preemption}; lost hosts and preemptions count against no trial` : null),
     cost ? fact('cost', [money(cost.spent, cost.currency) ?? '–', finite(cost.budget) !== null ? h('small', null, ` of ${money(cost.budget, cost.currency)}`) : null], finite(cost.rate) !== null ? `${money(cost.rate, cost.currency)} an hour now` : null) : null,
     summary.resumed > 0 ? fact('resumed', plural(summary.resumed, 'time')) : null)];
 }
