@@ -43,7 +43,7 @@ add_library(hypertune_train_cuda STATIC EXCLUDE_FROM_ALL ${hypertune_train_cuda_
 add_library(hypertune::train_cuda ALIAS hypertune_train_cuda)
 set_target_properties(hypertune_train_cuda PROPERTIES EXPORT_NAME train_cuda POSITION_INDEPENDENT_CODE ON)
 target_include_directories(hypertune_train_cuda SYSTEM PRIVATE ${HYPERTUNE_NCCL_INCLUDE})
-target_link_libraries(hypertune_train_cuda PUBLIC hypertune PRIVATE CUDA::cudart_static
+target_link_libraries(hypertune_train_cuda PUBLIC hypertune_library PRIVATE CUDA::cudart_static
   $<BUILD_INTERFACE:hypertune_warnings> $<BUILD_INTERFACE:${HYPERTUNE_NCCL_LIBRARY}> $<INSTALL_INTERFACE:nccl>)
 get_filename_component(hypertune_nccl_folder ${HYPERTUNE_NCCL_LIBRARY} DIRECTORY)
 target_link_options(hypertune_train_cuda INTERFACE $<BUILD_INTERFACE:LINKER:-rpath,${hypertune_nccl_folder}>)

@@ -18,8 +18,8 @@ install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/c
 set(HYPERTUNE_COMPONENTS headers compiled local conformance boost_json net train arrow import mlflow dashboard remote ssh slurm transfer
   yaml yaml_compiled machines cluster k8s train_cuda)
 set(exports hypertune)
-set_target_properties(hypertune PROPERTIES EXCLUDE_FROM_ALL OFF)
-install(TARGETS hypertune EXPORT hypertune ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+set_target_properties(hypertune_library PROPERTIES EXCLUDE_FROM_ALL OFF)
+install(TARGETS hypertune_library EXPORT hypertune ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 foreach(component IN LISTS HYPERTUNE_COMPONENTS)
   if(TARGET hypertune_${component})
     set(export hypertune)

@@ -31,13 +31,14 @@ target_include_directories(hypertune_headers INTERFACE
 target_compile_features(hypertune_headers INTERFACE cxx_std_20)
 target_link_libraries(hypertune_headers INTERFACE Boost::headers fmt::fmt SQLite::SQLite3 hypertune::xxhash Threads::Threads)
 
-# The definitions, compiled once. Built only if something links it.
+# The definitions, compiled once. Built only if something links it. The target `hypertune` is the command: what a newcomer
+# builds by that name.
 file(GLOB hypertune_sources CONFIGURE_DEPENDS ${hypertune_root}/src/*.cpp)
-add_library(hypertune STATIC EXCLUDE_FROM_ALL ${hypertune_sources})
-add_library(hypertune::hypertune ALIAS hypertune)
-set_target_properties(hypertune PROPERTIES POSITION_INDEPENDENT_CODE ON)
-target_include_directories(hypertune PRIVATE ${hypertune_root}/backends/local/include)
-target_link_libraries(hypertune PUBLIC hypertune_headers)
+add_library(hypertune_library STATIC EXCLUDE_FROM_ALL ${hypertune_sources})
+add_library(hypertune::hypertune ALIAS hypertune_library)
+set_target_properties(hypertune_library PROPERTIES POSITION_INDEPENDENT_CODE ON EXPORT_NAME hypertune OUTPUT_NAME hypertune)
+target_include_directories(hypertune_library PRIVATE ${hypertune_root}/backends/local/include)
+target_link_libraries(hypertune_library PUBLIC hypertune_headers)
 
 # hypertune_old_name(OLD NEW): hypertune::OLD is what hypertune::NEW is called today.
 function(hypertune_old_name old new)
@@ -46,7 +47,7 @@ function(hypertune_old_name old new)
   set_target_properties(hypertune_${old} PROPERTIES EXPORT_NAME ${old} DEPRECATION "its name is hypertune::${new} now")
   target_link_libraries(hypertune_${old} INTERFACE ${ARGN})
 endfunction()
-hypertune_old_name(compiled hypertune hypertune)
+hypertune_old_name(compiled hypertune hypertune_library)
 
 # Trials in processes of their own on this machine, and trials that are external commands: headers, whose definitions
 # are in hypertune::hypertune.
@@ -55,7 +56,7 @@ add_library(hypertune::local ALIAS hypertune_local)
 set_target_properties(hypertune_local PROPERTIES EXPORT_NAME local)
 target_include_directories(hypertune_local INTERFACE
   $<BUILD_INTERFACE:${hypertune_root}/backends/local/include>)
-target_link_libraries(hypertune_local INTERFACE hypertune)
+target_link_libraries(hypertune_local INTERFACE hypertune_library)
 
 # The conformance suites of CONTRIBUTING.md, as <hypertune/conformance/NAME.hpp>: for searchers, schedulers and
 # executors of your own. Link Catch2 (2.13 or 3) as well.
@@ -94,7 +95,7 @@ endif()
 add_library(hypertune_net STATIC EXCLUDE_FROM_ALL ${hypertune_net_sources})
 add_library(hypertune::net ALIAS hypertune_net)
 set_target_properties(hypertune_net PROPERTIES EXPORT_NAME net POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(hypertune_net PUBLIC hypertune)
+target_link_libraries(hypertune_net PUBLIC hypertune_library)
 if(OpenSSL_FOUND)
   target_link_libraries(hypertune_net PUBLIC OpenSSL::SSL OpenSSL::Crypto)
   target_compile_definitions(hypertune_net PRIVATE HYPERTUNE_NET_TLS)
@@ -108,7 +109,7 @@ if(HYPERTUNE_FLATBUFFERS_INCLUDE)
   add_library(hypertune_arrow STATIC EXCLUDE_FROM_ALL ${hypertune_arrow_sources})
   add_library(hypertune::arrow ALIAS hypertune_arrow)
   set_target_properties(hypertune_arrow PROPERTIES EXPORT_NAME arrow POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(hypertune_arrow PUBLIC hypertune)
+  target_link_libraries(hypertune_arrow PUBLIC hypertune_library)
   target_include_directories(hypertune_arrow PRIVATE $<BUILD_INTERFACE:${HYPERTUNE_FLATBUFFERS_INCLUDE}>)
 else()
   message(STATUS "hypertune: without FlatBuffers (libflatbuffers-dev) there is no hypertune::arrow")
@@ -170,7 +171,7 @@ add_library(hypertune_mlflow STATIC EXCLUDE_FROM_ALL ${hypertune_mlflow_sources}
 add_library(hypertune::mlflow ALIAS hypertune_mlflow)
 set_target_properties(hypertune_mlflow PROPERTIES EXPORT_NAME mlflow POSITION_INDEPENDENT_CODE ON)
 target_include_directories(hypertune_mlflow PRIVATE ${hypertune_root}/src)
-target_link_libraries(hypertune_mlflow PUBLIC hypertune hypertune_boost_json PRIVATE hypertune_net)
+target_link_libraries(hypertune_mlflow PUBLIC hypertune_library hypertune_boost_json PRIVATE hypertune_net)
 if(OpenSSL_FOUND)
   target_compile_definitions(hypertune_mlflow PRIVATE HYPERTUNE_NET_TLS)
 endif()
@@ -180,7 +181,7 @@ file(GLOB hypertune_import_sources CONFIGURE_DEPENDS ${hypertune_root}/src/impor
 add_library(hypertune_import STATIC EXCLUDE_FROM_ALL ${hypertune_import_sources})
 add_library(hypertune::import ALIAS hypertune_import)
 set_target_properties(hypertune_import PROPERTIES EXPORT_NAME import POSITION_INDEPENDENT_CODE ON)
-target_link_libraries(hypertune_import PUBLIC hypertune hypertune_boost_json)
+target_link_libraries(hypertune_import PUBLIC hypertune_library hypertune_boost_json)
 
 include(${CMAKE_CURRENT_LIST_DIR}/HypertuneDashboard.cmake)
 
@@ -227,7 +228,7 @@ add_library(hypertune_train STATIC EXCLUDE_FROM_ALL ${hypertune_train_sources} $
 add_library(hypertune::train ALIAS hypertune_train)
 set_target_properties(hypertune_train PROPERTIES EXPORT_NAME train POSITION_INDEPENDENT_CODE ON)
 target_include_directories(hypertune_train PRIVATE ${hypertune_root}/src/train)
-target_link_libraries(hypertune_train PUBLIC hypertune)
+target_link_libraries(hypertune_train PUBLIC hypertune_library)
 if(TARGET gloo)
   target_link_libraries(hypertune_train PRIVATE gloo)
 elseif(HYPERTUNE_HAS_GLOO)
@@ -247,7 +248,7 @@ foreach(name net remote ssh slurm train mlflow import arrow yaml machines cluste
     target_link_libraries(hypertune_${name} PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   endif()
 endforeach()
-target_link_libraries(hypertune PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
+target_link_libraries(hypertune_library PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
 if(TARGET hypertune_transfer)
   # With it, checkpoints are copied by content-defined chunks; without it they are copied whole.
   target_link_libraries(hypertune_remote PRIVATE hypertune_transfer)
@@ -255,7 +256,7 @@ if(TARGET hypertune_transfer)
 endif()
 
 # Large files are not put into one batch, so that several cores have something to do.
-hypertune_merge_library(hypertune 6)
+hypertune_merge_library(hypertune_library 6)
 foreach(target_and_count net=6 remote=9 k8s=16 slurm=5 train=6 yaml=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # if the target exists
