@@ -3,8 +3,9 @@
 
 #include <hypertune/detail/format.hpp>
 
+#include <fmt/core.h>
+
 #include <exception>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -53,19 +54,13 @@ constexpr const char* to_string(Errc code) {
 constexpr bool may_pass(Errc code) { return code != Errc::usage && code != Errc::input; }
 
 /// The category of the std::error_code that an Errc converts to.
-inline const std::error_category& error_category() noexcept {
-  static const struct final : std::error_category {
-    const char* name() const noexcept override { return "hypertune"; }
-    std::string message(int code) const override { return to_string(static_cast<Errc>(code)); }
-  } category;
-  return category;
-}
-inline std::error_code make_error_code(Errc code) noexcept { return {static_cast<int>(code), error_category()}; }
+const std::error_category& error_category() noexcept;
+std::error_code make_error_code(Errc code) noexcept;
 
 /// Every exception that hypertune throws on purpose. `what()` is one line: what is wrong, where, and how to fix it.
 class Error : public std::runtime_error {
  public:
-  Error(Errc code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(Errc code, const std::string& message);
   Errc code() const noexcept { return code_; }
 
  private:
@@ -73,24 +68,13 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
-[[noreturn]] inline void throw_error(Errc code, fmt::string_view format, fmt::format_args args) {
-  throw Error(code, fmt::vformat(format, args));
-}
+[[noreturn]] void throw_error(Errc code, fmt::string_view format, fmt::format_args args);
 }  // namespace detail
 
 /// The error code of the exception that `exception` holds: the code of an Error or of a std::system_error;
 /// std::errc::not_enough_memory for a std::bad_alloc; Errc::experiment for any other exception, which comes from the
 /// user's code. An empty error_code for a null pointer.
-inline std::error_code error_code_of(const std::exception_ptr& exception) {
-  if (!exception) return {};
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Error& error) { return error.code(); } catch (const std::system_error& error) {
-    return error.code();
-  } catch (const std::bad_alloc&) { return std::make_error_code(std::errc::not_enough_memory); } catch (...) {
-    return Errc::experiment;
-  }
-}
+std::error_code error_code_of(const std::exception_ptr& exception);
 
 /// Throws an Error whose message is formatted by fmt.
 template <class... Args>

@@ -18,8 +18,7 @@ namespace hypertune::inline v0 {
 /// An option has an invalid value: "asha: grace_period is 0, but must be at least 1".
 class OptionError : public Error {
  public:
-  OptionError(std::string_view type, std::string_view option, std::string_view problem)
-      : Error(Errc::usage, detail::format("{}: {} {}", type, option, problem)), option_(option) {}
+  OptionError(std::string_view type, std::string_view option, std::string_view problem);
   const std::string& option() const noexcept { return option_; }
 
  private:
@@ -54,14 +53,7 @@ struct Bounds {
            (x < infinity && (above_least ? x > least : x >= least) && (below_most ? x < most : x <= most));
   }
   /// "at least 1", "above 0 and at most 0.5", "from 0 to 1", "0 or at least 4".
-  std::string text() const {
-    const char* in_unit = unit == Unit::seconds ? " s" : "";
-    std::string text = zero ? "0 or " : "";
-    const bool upper = most < std::numeric_limits<double>::infinity();
-    if (upper && !above_least && !below_most) return text + detail::format("from {} to {}{}", least, most, in_unit);
-    text += detail::format("{} {}{}", above_least ? "above" : "at least", least, in_unit);
-    return upper ? text + detail::format(" and {} {}{}", below_most ? "below" : "at most", most, in_unit) : text;
-  }
+  std::string text() const;
 };
 
 constexpr Bounds at_least(double x) { return {.least = x}; }
@@ -97,9 +89,7 @@ concept FormTag = requires { typename F::form_tag; };
 
 namespace detail {
 
-[[noreturn]] inline void refuse_option(const char* type, const char* name, double value, const Bounds& bounds) {
-  throw OptionError(type, name, detail::format("is {}, but must be {}", value, bounds.text()));
-}
+[[noreturn]] void refuse_option(const char* type, const char* name, double value, const Bounds& bounds);
 
 /// Checks the bounds of each option.
 struct OptionCheck {
@@ -126,14 +116,16 @@ struct OptionCheck {
 struct OptionText {
   std::string& text;
 
-  void put(const char* name, std::string_view value) const {
-    text += detail::format("{}{}: {}", text.empty() ? "" : ", ", name, value);
-  }
+  void put(const char* name, std::string_view value) const;
+  void put_number(const char* name, double value, const Bounds& bounds) const;
+  void put_whole(const char* name, const std::string& value, const Bounds& bounds) const;
   void operator()(const char* name, const auto& value, const Bounds& bounds, const char* meaning) const {
     if constexpr (requires { value.has_value(); }) {
       if (value) (*this)(name, *value, bounds, meaning);
+    } else if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(value)>>) {
+      put_whole(name, std::to_string(value), bounds);
     } else {
-      put(name, detail::format("{}{}", value, bounds.unit == Bounds::Unit::seconds ? "s" : ""));
+      put_number(name, value, bounds);
     }
   }
   template <class M>

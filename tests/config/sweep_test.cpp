@@ -5,6 +5,7 @@
 
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/tune/stop_tree.hpp>
 
 #include <fmt/format.h>
 

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/detail/network.hpp>
+#include <hypertune/detail/network_text.hpp>
 #include <hypertune/execute/placement.hpp>
 
 #include <algorithm>

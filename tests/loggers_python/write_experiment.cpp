@@ -1,5 +1,6 @@
 // Writes an experiment whose every value the reader knows: journal, logs and export. With `judged`: many small ones in
 // which it is not obvious what is best, with what Results says. Usage: … DIRECTORY [judged]
+#include <hypertune/record/callbacks.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/front.hpp>
 #include <hypertune/record/journal.hpp>

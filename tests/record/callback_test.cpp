@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/record/callback.hpp>
+#include <hypertune/record/callbacks.hpp>
 
 #include <stdexcept>
 

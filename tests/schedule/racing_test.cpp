@@ -1,7 +1,10 @@
 #include "support/test.hpp"
 
 #include <hypertune/random.hpp>
+#include <hypertune/schedule/detail/friedman.hpp>
+#include <hypertune/schedule/detail/paired_tests.hpp>
 #include <hypertune/schedule/racing.hpp>
+#include <hypertune/space/detail/normal.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -8,6 +8,7 @@
 #include <hypertune/search/detail/auto_state.hpp>
 #include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/differential_evolution.hpp>
+#include <hypertune/search/grid.hpp>
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
 #include <hypertune/space/space.hpp>

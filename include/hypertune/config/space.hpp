@@ -7,6 +7,8 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/space/detail/build.hpp>
+#include <hypertune/space/detail/dimension_error.hpp>
+#include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/dim.hpp>
 #include <hypertune/space/domain.hpp>
 #include <hypertune/space/search_space.hpp>

@@ -1,10 +1,9 @@
 // Formatting by fmt that compiles fast: fmt's own format() checks each format string by running a parser in the
-// compiler, which was a sixth of what including hypertune cost its users.
+// compiler, which was a sixth of what including hypertune cost its users, and <fmt/format.h> has all of its formatting.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -27,18 +26,35 @@ std::string format(FormatText<Args...> text, const Args&... args) {
   return fmt::vformat(text, fmt::make_format_args(args...));
 }
 
-/// Writes the output of a formatter. fmt::format_to() into a context would compile all of fmt's number formatting into
-/// each file that prints the type.
+/// What a formatter writes. fmt::format_to() would compile all of fmt's number formatting into each file that prints the
+/// type.
 template <class Context>
 auto put(std::string_view text, Context& context) {
-  return std::copy(text.begin(), text.end(), context.out());
+  auto out = context.out();
+  for (const char c : text) *out++ = c;
+  return out;
 }
 
-/// Base of the formatters of enumerations: prints the result of to_string(), with the width and alignment of a text.
+/// … with the width and alignment that `formatter` has read.
+fmt::appender put_padded(std::string_view text, const fmt::formatter<std::string_view>& formatter,
+                         fmt::format_context& context);
+
+/// Base of the formatters of types that are printed by to_string().
+struct TextFormatter : fmt::formatter<std::string_view> {
+  template <class T, class Context>
+  auto format(const T& value, Context& context) const {
+    return put(to_string(value), context);
+  }
+};
+
+/// … with the width and alignment of a text, as enumerations are.
 struct WordFormatter : fmt::formatter<std::string_view> {
-  template <class Enum, class Context>
-  auto format(Enum value, Context& context) const {
-    return fmt::formatter<std::string_view>::format(to_string(value), context);
+  template <class T, class Context>
+  auto format(const T& value, Context& context) const {
+    if constexpr (std::is_same_v<Context, fmt::format_context>)
+      return put_padded(to_string(value), *this, context);
+    else  // fmt::to_string() and its like have no width
+      return put(to_string(value), context);
   }
 };
 

@@ -1,15 +1,12 @@
 // Workers: how many workers a trial has. Allocation: the slots of an attempt, one per worker.
 #pragma once
 
-#include <hypertune/detail/network_text.hpp>
-#include <hypertune/error.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/trial/resources.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -51,10 +48,7 @@ struct Workers {
   bool several() const { return max > 1; }
   bool elastic() const { return min < max; }
   /// Throws an Error of kind `usage` if the numbers are invalid.
-  void require_sound() const {
-    if (min < 1) fail(Errc::usage, ".workers: a trial needs at least one worker, not {}", min);
-    if (max < min) fail(Errc::usage, ".workers: at most {}, but at least {}: max must be min or more", max, min);
-  }
+  void require_sound() const;
   friend bool operator==(const Workers&, const Workers&) = default;
 };
 
@@ -68,10 +62,7 @@ struct GroupOptions {
   bool required = false;
   /// Throws an Error of kind `usage` if `network` is invalid. Whether hosts have such addresses is checked when workers
   /// are placed.
-  void require_sound() const {
-    if (!network.empty() && !detail::parse_network(network))
-      fail(Errc::usage, ".group.network '{}' is no network: write one as 10.1.0.0/16", network);
-  }
+  void require_sound() const;
 };
 
 /// The slots of an attempt: one for each worker, by rank. All were placed together. A change of the workers is a new
@@ -84,12 +75,7 @@ struct Allocation {
   int workers() const { return static_cast<int>(others.size()) + 1; }
   const Slot& operator[](int rank) const { return rank == 0 ? lead : others.at(static_cast<std::size_t>(rank) - 1); }
   Slot& operator[](int rank) { return rank == 0 ? lead : others.at(static_cast<std::size_t>(rank) - 1); }
-  bool uses_host(const std::string& name) const {
-    if (lead.host_name == name) return true;
-    for (const Slot& slot : others)
-      if (slot.host_name == name) return true;
-    return false;
-  }
+  bool uses_host(const std::string& name) const;
 };
 
 }  // namespace hypertune::inline v0

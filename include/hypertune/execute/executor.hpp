@@ -12,7 +12,6 @@
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <concepts>
 #include <cstdint>
@@ -21,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -61,9 +61,9 @@ struct Launch {
 };
 /// Key of an executor's run: the trial, and the member of its group (0 without a group).
 using RunKey = std::pair<TrialId, int>;
-inline RunKey key_of(const Launch& launch) { return {launch.trial, launch.seat ? launch.seat->member : 0}; }
+RunKey key_of(const Launch& launch);
 /// The name of the file in the trial's folder with this worker's output.
-inline std::string log_name(int member) { return member > 0 ? "worker-" + std::to_string(member) + ".log" : "log"; }
+std::string log_name(int member);
 /// The answer to a report: train the next step. `save`: write a checkpoint first, if the trial can.
 struct Continue {
   TrialId trial;
@@ -256,12 +256,7 @@ struct Workload {
   std::string name = {};               ///< the experiment's name
 
   /// How many of `limit` workers can have something to do at the same time.
-  int useful_workers(int limit) const {
-    std::int64_t at_once = limit;
-    if (trials && *trials > 0) at_once = std::min(at_once, *trials);
-    if (concurrency > 0) at_once = std::min(at_once, concurrency);
-    return static_cast<int>(std::min<std::int64_t>(limit, at_once * std::max(1, max_workers)));
-  }
+  int useful_workers(int limit) const;
 };
 
 /// An Executor carries out commands. It must obey these rules (the conformance suite checks them):
@@ -328,6 +323,13 @@ constexpr void explain_executor() {
 /// Holds any Executor, by value. Copies share the same executor.
 class AnyExecutor {
  public:
+  // Defined once, for all files.
+  AnyExecutor(const AnyExecutor& other);
+  AnyExecutor(AnyExecutor&& other) noexcept;
+  AnyExecutor& operator=(const AnyExecutor& other);
+  AnyExecutor& operator=(AnyExecutor&& other) noexcept;
+  ~AnyExecutor();
+
   template <class E>
     requires(!std::same_as<E, AnyExecutor> && Executor<E>)
   AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {}  // NOLINT: implicit on purpose
@@ -338,20 +340,11 @@ class AnyExecutor {
     detail::explain_executor<E>();
   }
 
-  std::vector<Host> hosts() const { return self_->hosts(); }
+  std::vector<Host> hosts() const;
   Seconds now() const { return self_->now(); }
   /// Throws an Error of kind `usage` while the executor runs another experiment. Copies are the same executor.
-  void start(ExecutorStart start) {
-    if (self_->busy.exchange(true))
-      fail(Errc::usage, "this executor runs another experiment: give each its own (copied options share theirs)");
-    try {
-      self_->start(std::move(start));
-    } catch (...) {
-      self_->busy = false;
-      throw;
-    }
-  }
-  void perform(Command command) { self_->perform(std::move(command)); }
+  void start(ExecutorStart start);
+  void perform(Command command);
   void wait(Seconds deadline) { self_->wait(deadline); }
   void notify() { self_->notify(); }
   void shutdown() {
@@ -369,7 +362,7 @@ class AnyExecutor {
   bool synchronous() const { return self_->synchronous(); }
   /// Whether its trials may have several workers (`static constexpr bool runs_gangs = true;`).
   bool gangs() const { return self_->gangs(); }
-  std::string name() const { return self_->name(); }
+  std::string name() const;
   /// For executors that acquire hosts for the experiment (they have all three members): prepare() is called before
   /// hosts(), trial_ended() on the strand when a trial has ended for good, and teardown() last, however the run ends.
   /// `unfinished`: it was interrupted, or an error ended it that may pass, so that another run may go on with it.

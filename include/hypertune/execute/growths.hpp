@@ -3,11 +3,9 @@
 
 #include <hypertune/trial/trial.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -24,80 +22,31 @@ class Growths {
     Seconds last = 0;    ///< last report before the next generation was asked for: this one trained if ready by then
     Seconds formed = 0;  ///< when this generation was asked for: it cannot train before the next report
 
-    Seconds ready(Seconds startup) const { return std::max(asked + startup, formed); }
+    Seconds ready(Seconds startup) const { return asked + startup < formed ? formed : asked + startup; }
   };
 
   bool empty() const { return stages_.empty(); }
   void clear() { stages_.clear(); }
 
   /// Another number of workers is asked for, without a loss: the first ranks of `before` go on.
-  void resize(const Stage& before, const Stage& next) {
-    if (next.workers > before.workers) {
-      if (stages_.empty()) stages_.push_back(before);
-      stages_.back().last = before.last;
-      stages_.push_back(next);
-      return;
-    }
-    // The remaining workers were asked for with the smallest generation that contains them; those of the first one
-    // train already.
-    Seconds asked = 0;
-    for (; !stages_.empty() && stages_.back().workers >= next.workers; stages_.pop_back()) asked = stages_.back().asked;
-    if (!stages_.empty())
-      stages_.push_back({.generation = next.generation, .workers = next.workers, .asked = asked, .formed = next.asked});
-  }
+  void resize(const Stage& before, const Stage& next);
   /// These ranks of `before` are lost, and `next` is asked for: the remaining workers, and perhaps others. If only
   /// workers that were to join are lost, those that train go on; otherwise the attempt has to form a generation anew.
-  void lose(const Stage& before, const std::vector<int>& ranks, const Stage& next, Seconds startup) {
-    if (!stages_.empty()) stages_.back().last = before.last;
-    const bool all_train = stages_.empty() || stages_.back().ready(startup) <= before.last;
-    const std::size_t trains = all_train ? 0 : index_of_training(startup);
-    if (all_train || std::any_of(ranks.begin(), ranks.end(), [&](int rank) { return rank < stages_[trains].workers; }))
-      return clear();
-    // None of the generations in between will train any more. They are kept because they tell when their remaining
-    // workers are ready.
-    std::vector<Stage> left{stages_[trains]};
-    for (std::size_t i = trains + 1; i < stages_.size(); ++i) {
-      Stage stage = stages_[i];
-      stage.last = stage.formed = never;
-      stage.workers -= static_cast<int>(
-          std::count_if(ranks.begin(), ranks.end(), [&](int rank) { return rank < stages_[i].workers; }));
-      if (stage.workers > left.back().workers) left.push_back(stage);
-    }
-    Stage newest{.generation = next.generation, .workers = next.workers, .asked = never, .formed = next.asked};
-    if (next.workers > left.back().workers) {
-      newest.asked = next.asked;
-    } else if (left.size() > 1) {
-      newest.asked = left.back().asked;
-      left.pop_back();
-    }
-    left.push_back(newest);
-    stages_ = std::move(left);
-  }
+  void lose(const Stage& before, const std::vector<int>& ranks, const Stage& next, Seconds startup);
 
   /// Whether the newest generation trains, if the attempt was last between two steps at `last`.
-  bool complete(Seconds last, Seconds startup) const {
-    return stages_.empty() || stages_.back().ready(startup) <= last;
-  }
+  bool complete(Seconds last, Seconds startup) const;
   /// The last generation before the newest one that has trained, if workers take `startup` seconds to start.
-  const Stage& training(Seconds startup) const { return stages_[index_of_training(startup)]; }
+  const Stage& training(Seconds startup) const;
   /// When the newest generation was asked for.
-  Seconds formed() const { return stages_.back().formed; }
+  Seconds formed() const;
   /// When each rank of the newest generation is ready; 0 for workers of the first generation.
-  std::vector<Seconds> ready(Seconds startup) const {
-    std::vector<Seconds> ready(static_cast<std::size_t>(stages_.front().workers), 0);
-    for (const Stage& stage : stages_)
-      while (static_cast<int>(ready.size()) < stage.workers) ready.push_back(stage.asked + startup);
-    return ready;
-  }
+  std::vector<Seconds> ready(Seconds startup) const;
 
  private:
   static constexpr Seconds never = -std::numeric_limits<Seconds>::infinity();
 
-  std::size_t index_of_training(Seconds startup) const {
-    std::size_t stage = stages_.size() - 2;
-    while (stage > 0 && stages_[stage].last < stages_[stage].ready(startup)) --stage;
-    return stage;
-  }
+  std::size_t index_of_training(Seconds startup) const;
 
   std::vector<Stage> stages_;  // oldest first, each with no fewer workers than the one before
 };

@@ -1,14 +1,10 @@
 // Callbacks: user code and loggers that follow an experiment, a batch of committed records at a time.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/record.hpp>
 
-#include <boost/core/demangle.hpp>
-
 #include <concepts>
-#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -17,11 +13,13 @@
 #include <type_traits>
 #include <typeinfo>
 #include <utility>
-#include <vector>
 
 namespace hypertune::inline v0 {
 
 namespace detail {
+
+/// The name of a type as it is written in a program.
+std::string name_of(const std::type_info& type);
 
 // A hook may take the event alone, or the event and its time.
 #define HYPERTUNE_HOOK(hook, Event)                                                                 \
@@ -219,6 +217,13 @@ void dispatch_record(C& callback, const Record& record) {
 /// `std::shared_ptr`.
 class AnyCallback {
  public:
+  // Defined once, for all files.
+  AnyCallback(const AnyCallback& other);
+  AnyCallback(AnyCallback&& other) noexcept;
+  AnyCallback& operator=(const AnyCallback& other);
+  AnyCallback& operator=(AnyCallback&& other) noexcept;
+  ~AnyCallback();
+
   template <class C>
     requires(!std::same_as<C, AnyCallback> && Callback<C>)
   AnyCallback(C callback)  // NOLINT: implicit on purpose
@@ -281,53 +286,11 @@ class AnyCallback {
                     })
         return callback->name();
       else
-        return boost::core::demangle(typeid(C).name());
+        return detail::name_of(typeid(C));
     }
     std::shared_ptr<C> callback;
   };
   std::shared_ptr<Interface> self_;
-};
-
-/// The callbacks of one experiment. A callback that throws is named in one notice and not called again; the others and
-/// the experiment go on. Not thread-safe.
-class Callbacks {
- public:
-  using Notice = std::function<void(const std::string&)>;
-
-  Callbacks() = default;
-  explicit Callbacks(std::vector<AnyCallback> callbacks, Notice notice = {})
-      : callbacks_(std::move(callbacks)), notice_(std::move(notice)) {}
-
-  void open(const std::filesystem::path& directory) {
-    each([&](AnyCallback& callback) { callback.open(directory); });
-  }
-  void batch(std::span<const Record> records) {
-    each([&](AnyCallback& callback) { callback.batch(records); });
-  }
-  std::size_t size() const { return callbacks_.size(); }  ///< number of callbacks that are still called
-  bool empty() const { return callbacks_.empty(); }
-
- private:
-  template <class Call>
-  void each(const Call& call) {
-    std::erase_if(callbacks_, [&](AnyCallback& callback) {
-      try {
-        call(callback);
-        return false;
-      } catch (const std::exception& e) { disabled(callback, e.what()); } catch (...) {
-        disabled(callback, "it threw something that is no std::exception");
-      }
-      return true;
-    });
-  }
-  void disabled(const AnyCallback& callback, const char* why) {
-    if (notice_)
-      notice_(detail::format("callback {} failed and is not called any more (the experiment goes on): {}",
-                             callback.name(), why));
-  }
-
-  std::vector<AnyCallback> callbacks_;
-  Notice notice_;
 };
 
 }  // namespace hypertune::inline v0

@@ -24,10 +24,10 @@ constexpr const char* to_string(Mode mode) { return mode == Mode::minimize ? "mi
 struct Objective {
   std::string metric;
   Mode mode = Mode::minimize;
-  friend bool operator==(const Objective&, const Objective&) = default;
+  friend bool operator==(const Objective& a, const Objective& b);
 };
-inline Objective minimize(std::string metric) { return {std::move(metric), Mode::minimize}; }
-inline Objective maximize(std::string metric) { return {std::move(metric), Mode::maximize}; }
+Objective minimize(std::string metric);
+Objective maximize(std::string metric);
 
 /// A bound on a metric, made by at_most() and at_least(). `side` is minimize if the metric must be at most `value`,
 /// maximize if it must be at least `value`.
@@ -35,7 +35,7 @@ struct MetricBound {
   std::string metric;
   Mode side = Mode::minimize;
   double value = 0;
-  friend bool operator==(const MetricBound&, const MetricBound&) = default;
+  friend bool operator==(const MetricBound& a, const MetricBound& b);
 };
 
 namespace record {
@@ -64,7 +64,7 @@ struct TrialCreated {
 struct WorkerPlace {
   std::string host;
   std::vector<int> cpus, gpus;
-  friend bool operator==(const WorkerPlace&, const WorkerPlace&) = default;
+  friend bool operator==(const WorkerPlace& a, const WorkerPlace& b);
 };
 struct TrialStarted {
   TrialId trial;

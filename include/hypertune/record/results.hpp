@@ -3,33 +3,27 @@
 
 #include <hypertune/detail/indirect.hpp>
 #include <hypertune/record/host_use.hpp>
-#include <hypertune/record/planned_trials.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/record/trial_data.hpp>
 #include <hypertune/record/trial_result.hpp>
-#include <hypertune/trial/state_counts.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <iterator>
-#include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
 
 namespace detail {
-class HostLedger;
-}
+struct ResultsState;
+struct LineNode;
+struct TrialData;
+}  // namespace detail
 
 /// Options of Results::table().
 struct TableOptions {
@@ -50,7 +44,7 @@ class Results {
  public:
   Results() = default;
   /// Empty; add() fills it. history() reads from `directory`.
-  explicit Results(std::filesystem::path directory) : directory_(std::move(directory)) {}
+  explicit Results(std::filesystem::path directory);
 
   /// Reads the experiment in `directory`, also while it runs. Errors: those of JournalReader.
   static Results read(const std::filesystem::path& directory);
@@ -63,14 +57,11 @@ class Results {
   void add(const Record& record);
   /// Judges all reports by these constraints and ignores those in records up to number `until`. To be called before the
   /// first add().
-  void judge_by(std::vector<MetricBound> constraints, std::int64_t until) {
-    info_.constraints = std::move(constraints);
-    judged_until_ = until;
-  }
+  void judge_by(std::vector<MetricBound> constraints, std::int64_t until);
 
-  const ExperimentInfo& experiment() const { return info_; }
-  std::size_t size() const { return trials_.size(); }  ///< number of trials
-  bool empty() const { return trials_.empty(); }
+  const ExperimentInfo& experiment() const;
+  std::size_t size() const;  ///< number of trials
+  bool empty() const { return size() == 0; }
 
   /// All trials by number: a range of TrialResult, each made when it is accessed. Valid as long as these Results.
   class Trials;
@@ -85,29 +76,26 @@ class Results {
   /// trial has a result.
   TrialResult best(std::string_view metric, std::optional<Mode> mode = std::nullopt) const;
   /// As best(), but nullopt if there is none.
-  std::optional<TrialResult> find_best() const { return find_best(first_objective()); }
+  std::optional<TrialResult> find_best() const;
   std::optional<TrialResult> find_best(const Objective& objective) const;
 
   /// The best report of `objective` by a trial; nullopt if none is finite. Failed trials have one, too.
-  std::optional<BestReport> best_report(TrialId trial, const Objective& objective) const {
-    const auto* data = find(trial);
-    return data == nullptr ? std::nullopt : best_of(*data, objective);
-  }
+  std::optional<BestReport> best_report(TrialId trial, const Objective& objective) const;
 
   /// Trial numbers by the first objective, the best first (trials that meet the constraints before all others), then
   /// those without a result. At most `limit` (0: all).
   std::vector<TrialId> ranked(std::size_t limit = 0) const;
 
-  std::size_t count(TrialState state) const { return static_cast<std::size_t>(counts_[state]); }
+  std::size_t count(TrialState state) const;
   /// Number of trials that have ended, for whatever reason.
-  std::size_t ended() const { return static_cast<std::size_t>(counts_.ended()); }
-  std::int64_t failures(FailureSource source) const { return failures_[static_cast<std::size_t>(source)]; }
+  std::size_t ended() const;
+  std::int64_t failures(FailureSource source) const;
   /// What each host did, in the order of their first appearance.
   std::vector<HostUse> hosts() const;
   /// Steps that were done again, because their result was lost with an attempt before it was saved.
   std::int64_t repeated_steps() const;
   /// Names of all metrics reported, in the order of their first appearance.
-  const std::vector<std::string>& metrics() const { return names_; }
+  const std::vector<std::string>& metrics() const;
 
   /// Calls `visitor(const Record&)` with each report of a trial, in order, from the Journal.
   void history(TrialId trial, const std::function<void(const Record&)>& visitor) const;
@@ -144,8 +132,8 @@ class Results {
  private:
   using TrialData = detail::TrialData;
 
-  Objective first_objective() const { return info_.objectives.empty() ? Objective{} : info_.objectives.front(); }
-  TrialResult at(std::size_t index) const { return result(trials_.at(index), first_objective()); }
+  Objective first_objective() const;
+  TrialResult at(std::size_t index) const;
   std::vector<std::string> param_names() const;
   std::vector<std::string> attribute_names() const;
   std::string counts_text() const;
@@ -157,10 +145,10 @@ class Results {
   std::optional<std::uint32_t> name_of(std::string_view name) const;
   std::uint32_t intern(const std::string& name);
   const TrialData* find(TrialId id) const;
-  TrialData* find(TrialId id) { return const_cast<TrialData*>(std::as_const(*this).find(id)); }
+  TrialData* find(TrialId id);
   void set_state(TrialData& trial, TrialState state);
   void nothing_runs();
-  Seconds elapsed_at(Seconds time) const { return earlier_ + std::max(0.0, time - session_start_); }
+  Seconds elapsed_at(Seconds time) const;
 
   void take(const record::ExperimentStarted& event, Seconds time);
   void take(const record::ExperimentEnded& event, Seconds time);
@@ -175,18 +163,10 @@ class Results {
   void take(TrialData& trial, const record::AttemptFailed& event, Seconds time);
   void take(TrialData& trial, const record::TrialEnded& event, Seconds time);
 
-  std::filesystem::path directory_;
-  std::int64_t judged_until_ = 0;  // constraints in records up to this one are ignored
-  bool stale_ = false;             // some reports were judged by other constraints than the present ones
-  ExperimentInfo info_;
-  detail::PlannedTrials planned_;             // for info_.planned
-  Seconds earlier_ = 0, session_start_ = 0;   // for info_.elapsed
-  std::deque<TrialData> trials_;              // by id; a deque, because a growing vector would need more memory
-  std::map<TrialId, Attributes> attributes_;  // of the trials that have any
-  std::vector<std::string> names_;
-  detail::StateCounts counts_;
-  std::array<std::int64_t, 3> failures_{};
-  detail::Indirect<detail::HostLedger> ledger_;  // created with the first record
+  const detail::ResultsState& self() const;
+  detail::ResultsState& self();
+
+  detail::Indirect<detail::ResultsState> state_;
 };
 
 /// A schedule as a list in JSON (which is also YAML), one entry per line:

@@ -5,8 +5,6 @@
 #include <hypertune/record/failure_counts.hpp>
 #include <hypertune/record/record.hpp>
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +18,7 @@ struct BestReport {
   std::string metric;
   int step = 0;
   double value = 0;
-  friend bool operator==(const BestReport&, const BestReport&) = default;
+  friend bool operator==(const BestReport& a, const BestReport& b);
 };
 
 /// A configuration, the first step for which it was used, and the trial that used it.
@@ -28,7 +26,7 @@ struct ScheduleEntry {
   int from_step = 0;
   Params params;
   TrialId trial = -1;
-  friend bool operator==(const ScheduleEntry&, const ScheduleEntry&) = default;
+  friend bool operator==(const ScheduleEntry& a, const ScheduleEntry& b);
 };
 
 /// What is known of one trial.
@@ -50,6 +48,13 @@ struct TrialResult : FailureCounts {
   std::vector<CheckpointInfo> checkpoints;         ///< those that are kept, in the order of saving
   Attributes attributes;                           ///< set by its reports or by the user
   std::int64_t first_record = 0, last_record = 0;  ///< numbers of its first and last record in the Journal
+
+  TrialResult();
+  TrialResult(const TrialResult& other);
+  TrialResult(TrialResult&& other) noexcept;
+  TrialResult& operator=(const TrialResult& other);
+  TrialResult& operator=(TrialResult&& other) noexcept;
+  ~TrialResult();
 
   /// The configuration as the user's struct: `result.config(space)` with the space of the experiment.
   template <class Space>
@@ -97,9 +102,4 @@ std::string to_string(const TrialResult& result);
 
 /// As to_string().
 template <>
-struct fmt::formatter<hypertune::TrialResult> : fmt::formatter<std::string_view> {
-  template <class Context>
-  auto format(const hypertune::TrialResult& result, Context& context) const {
-    return hypertune::detail::put(hypertune::to_string(result), context);
-  }
-};
+struct fmt::formatter<hypertune::TrialResult> : hypertune::detail::TextFormatter {};

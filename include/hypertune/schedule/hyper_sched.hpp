@@ -1,17 +1,16 @@
 // HyperSched: the best model by a deadline.
 #pragma once
 
-#include <hypertune/schedule/rung.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <set>
 #include <string>
-#include <utility>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct HyperSchedState;
+}
 
 /// HyperSched (Liaw et al., "HyperSched: Dynamic Resource Reallocation for Model Development on a Deadline", SoCC
 /// 2019) finds the best model within `deadline` seconds. Trials pause at rungs of grace_period, grace_period *
@@ -39,22 +38,9 @@ struct HyperSched {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  struct Trial {
-    int steps = 0;
-    std::int64_t target = 0;  // steps of the rung that it trains towards, or pauses at
-    double loss = worst_loss;
-    bool paused = false;
-    Seconds elapsed = 0;
-  };
-  std::map<TrialId, Trial> trials_{};                                     // those that have not ended
-  std::set<std::pair<double, TrialId>> paused_{};                         // by loss
-  std::map<std::int64_t, std::set<std::pair<double, TrialId>>> rungs_{};  // trials that have reached each rung, by loss
-  Seconds step_time_ = 0, now_ = 0;
-  std::int64_t steps_ = 0;  // steps of all trials, and step_time_ the time that they took
-  double best_ = worst_loss;
-  int best_steps_ = 0;
+  detail::Indirect<detail::HyperSchedState> state_{};
 
-  void on_create(TrialId trial) { trials_[trial].target = grace_period; }
+  void on_create(TrialId trial);
   Decision on_report(const Progress& progress);
   void on_resume(TrialId id);
   void on_end(TrialId id, TrialState);

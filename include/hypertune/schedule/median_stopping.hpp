@@ -1,14 +1,16 @@
 // MedianStopping: stops a trial that is worse than the median of the other trials at the same step.
 #pragma once
 
-#include <hypertune/schedule/by_step.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <cstdint>
 #include <string>
-#include <unordered_map>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct MedianStoppingState;
+}
 
 /// The median stopping rule of Vizier (Golovin et al., KDD 2017): after step s a trial ends if its best loss so far is
 /// worse than the median of the running averages, up to s, of the losses of the other trials that have reached s. NaN
@@ -29,20 +31,11 @@ struct MedianStopping {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  struct Trial : detail::StepTrial {
-    std::int64_t finite = 0;  // losses in the mean
-    double mean = 0;
-  };
-  std::unordered_map<TrialId, Trial> trials_{};  ///< running
-  detail::ByStep averages_{};
-  detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
+  detail::Indirect<detail::MedianStoppingState> state_{};
 
   Decision on_report(const Progress& progress);
-  void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
-  std::string why(TrialId, const LossText& losses) const {
-    return detail::format("at step {}: best {} (the median of {} others)", verdict_.steps,
-                          losses.against(verdict_.loss, verdict_.bar), verdict_.trials);
-  }
+  void on_end(TrialId trial, TrialState);
+  std::string why(TrialId, const LossText& losses) const;
 };
 
 }  // namespace hypertune::inline v0

@@ -1,32 +1,16 @@
 // MoAsha: asynchronous successive halving for several objectives.
 #pragma once
 
-#include <hypertune/schedule/rung.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <cstddef>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 namespace hypertune::inline v0 {
 
 namespace detail {
-
-using LossVector = std::vector<double>;
-
-/// Whether `a` is at least as good in all losses and better in one.
-bool dominates(const LossVector& a, const LossVector& b);
-
-/// Whether `target` is among the first `quota` of `points`, ordered from the best on: by nondominated fronts (Deb et
-/// al. 2002), and within a front by the construction of an epsilon net (Salinas et al. 2021). That starts with the
-/// point of the smallest first loss and always adds the one farthest from those chosen before, so that every part of
-/// the front is close to a point with a high rank. Losses are scaled to the front's ranges. Points with an infinite
-/// loss come last. O(n log n), and mostly one comparison with each other point, as points that rank behind are soon
-/// detected.
-bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota);
-
-}  // namespace detail
+struct MoAshaState;
+}
 
 /// Multi-objective ASHA (Schmucker et al., "Multi-objective Asynchronous Successive Halving", 2021), in its stopping
 /// form, with the epsilon net of Salinas et al. (2021), which the paper found best. Like Asha, but a trial passes a
@@ -53,22 +37,12 @@ struct MoAsha {
 
   static constexpr bool multi_objective = true;
 
-  struct Rung {
-    int steps = 0;
-    std::vector<detail::LossVector> losses{};  // a ring buffer of the latest
-    std::size_t oldest = 0;
-  };
-  std::vector<Rung> rungs_{};
-  std::unordered_map<TrialId, std::size_t> next_{};  // of running trials
-  detail::LossVector judged_{};                      // the losses of the last report
+  detail::Indirect<detail::MoAshaState> state_{};
 
   Decision on_report(const Progress& progress);
-  void on_end(TrialId trial, TrialState) { next_.erase(trial); }
+  void on_end(TrialId trial, TrialState);
 
   std::string why(TrialId trial, const LossText& losses) const;
-
- private:
-  bool enter(Rung& rung, const detail::LossVector& losses) const;
 };
 
 }  // namespace hypertune::inline v0

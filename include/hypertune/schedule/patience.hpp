@@ -1,12 +1,16 @@
 // Patience: stops a trial that no longer improves (early stopping per trial).
 #pragma once
 
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
-#include <unordered_map>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct PatienceState;
+}
 
 /// Ends a trial if its loss has not fallen by more than `min_delta` below its best for `patience` steps. Trials are not
 /// compared with each other.
@@ -25,14 +29,10 @@ struct Patience {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  struct Trial {
-    int best_steps = 0;
-    double best = worst_loss;
-  };
-  std::unordered_map<TrialId, Trial> trials_{};  ///< running
+  detail::Indirect<detail::PatienceState> state_{};
 
   Decision on_report(const Progress& progress);
-  void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
+  void on_end(TrialId trial, TrialState);
   std::string why(TrialId id, const LossText& losses) const;
 };
 

@@ -1,18 +1,18 @@
 // Pb2: population based bandits.
 #pragma once
 
-#include <hypertune/schedule/explore.hpp>
-#include <hypertune/schedule/population.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <cstdint>
-#include <deque>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct Pb2State;
+}
 
 /// Population based bandits (Parker-Holder et al., "Provably Efficient Online Hyperparameter Optimization with
 /// Population-Based Bandits", NeurIPS 2020). Like Pbt with truncation selection, but the configuration with which a
@@ -50,40 +50,19 @@ struct Pb2 {
     option("mutate", self.mutate, "parameters that may change; without: all");
   }
 
-  struct Seen {
-    Point point;
-    double time, gain;
-  };
-  detail::Population state_{};
-  std::deque<Seen> seen_{};
-  std::optional<SearchSpace> space_{};
-  std::vector<std::size_t> dimensions_{};
-  std::uint64_t seed_ = 0;
+  detail::Indirect<detail::Pb2State> state_{};
 
   static constexpr bool exploits = true;
 
   void prepare(const SearchSpace& space, std::uint64_t seed);
-  void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
+  void on_create(TrialId trial, const Point& point);
   Decision on_report(const Progress& progress);
-  void on_pause(TrialId trial) { state_.pause(trial); }
-  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
-    state_.exploit(trial, donor, point, steps, perturbation_interval);
-  }
-  void on_resume(TrialId trial) { state_.resume(trial); }
-  void on_end(TrialId trial, TrialState) { state_.end(trial); }
-
-  bool may_give(TrialId trial, int steps) const {
-    return state_.may_give(trial, steps, quantile_fraction, perturbation_interval);
-  }
-
+  void on_pause(TrialId trial);
+  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps);
+  void on_resume(TrialId trial);
+  void on_end(TrialId trial, TrialState);
+  bool may_give(TrialId trial, int steps) const;
   Choice choose_next(const Pool& pool) const;
-
- private:
-  double time_of(int steps) const { return static_cast<double>(steps) / static_cast<double>(perturbation_interval); }
-  std::vector<double> cube(const Point& point) const;
-  /// `base` with the coordinates `x` of the dimensions that may change; nullopt if that violates a constraint.
-  std::optional<Point> placed(const Point& base, std::span<const double> x, Rng& rng) const;
-  Point explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const;
 };
 
 }  // namespace hypertune::inline v0

@@ -1,17 +1,18 @@
 // Pbt: population based training.
 #pragma once
 
-#include <hypertune/schedule/explore.hpp>
-#include <hypertune/schedule/population.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
-#include <hypertune/schedule/welch.hpp>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct PbtState;
+}
 
 /// Population based training (Jaderberg et al., "Population Based Training of Neural Networks", 2017). All trials form
 /// a population and train side by side. Every `perturbation_interval` steps a trial is saved and compared with the
@@ -70,31 +71,19 @@ struct Pbt {
     option("mutate", self.mutate, "parameters that may change; without: all");
   }
 
-  detail::Population state_{};
-  std::optional<SearchSpace> space_{};
-  std::vector<std::size_t> dimensions_{};
-  std::uint64_t seed_ = 0;
+  detail::Indirect<detail::PbtState> state_{};
 
   static constexpr bool exploits = true;
 
   void prepare(const SearchSpace& space, std::uint64_t seed);
-  void on_create(TrialId trial, const Point& point) { state_.create(trial, point); }
+  void on_create(TrialId trial, const Point& point);
   Decision on_report(const Progress& progress);
-  void on_pause(TrialId trial) { state_.pause(trial); }
-  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
-    state_.exploit(trial, donor, point, steps, perturbation_interval);
-  }
-  void on_resume(TrialId trial) { state_.resume(trial); }
-  void on_end(TrialId trial, TrialState) { state_.end(trial); }
-
-  bool may_give(TrialId trial, int steps) const {
-    return state_.may_give(trial, steps, exploit == Exploit::truncation ? quantile_fraction : 1, perturbation_interval);
-  }
-
+  void on_pause(TrialId trial);
+  void on_exploit(TrialId trial, TrialId donor, const Point& point, int steps);
+  void on_resume(TrialId trial);
+  void on_end(TrialId trial, TrialState);
+  bool may_give(TrialId trial, int steps) const;
   Choice choose_next(const Pool& pool) const;
-
- private:
-  std::optional<TrialId> by_test(TrialId trial, Rng& rng) const;
 };
 
 }  // namespace hypertune::inline v0

@@ -1,13 +1,16 @@
 // Percentile: stops a trial that is not among the best part of the trials at the same step.
 #pragma once
 
-#include <hypertune/schedule/by_step.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
-#include <unordered_map>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct PercentileState;
+}
 
 /// After step s a trial ends if its best loss so far is worse than the `percentile` percentile of the best losses, up
 /// to s, of the other trials that have reached s. Unlike Asha it compares at every step, so that a small `percentile`
@@ -27,16 +30,11 @@ struct Percentile {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  std::unordered_map<TrialId, detail::StepTrial> trials_{};  ///< running
-  detail::ByStep bests_{};
-  detail::RungVerdict verdict_{};  ///< on the last trial that was stopped
+  detail::Indirect<detail::PercentileState> state_{};
 
   Decision on_report(const Progress& progress);
-  void on_end(TrialId trial, TrialState) { trials_.erase(trial); }
-  std::string why(TrialId, const LossText& losses) const {
-    return detail::format("at step {}: best {} (the best {:g} % of {} others)", verdict_.steps,
-                          losses.against(verdict_.loss, verdict_.bar), percentile, verdict_.trials);
-  }
+  void on_end(TrialId trial, TrialState);
+  std::string why(TrialId, const LossText& losses) const;
 };
 
 }  // namespace hypertune::inline v0

@@ -1,15 +1,11 @@
 // Racing: stops a configuration when the evidence over instances says that it is worse than the best one.
 #pragma once
 
-#include <hypertune/schedule/detail/friedman.hpp>
-#include <hypertune/schedule/detail/paired_tests.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -25,6 +21,10 @@ enum class RaceReports : std::uint8_t {
   running_mean,  ///< the mean over all instances so far
   value,         ///< the value of this one instance
 };
+
+namespace detail {
+struct RaceState;
+}
 
 /// Racing over folds, problem instances or seeds (F-Race: Birattari et al., GECCO 2002; irace: López-Ibáñez et al.,
 /// Operations Research Perspectives 3, 2016). Every step of a trial is one instance, and all trials use the same
@@ -69,39 +69,12 @@ struct Race {
     option("reports", self.reports, {"running_mean", "value"}, "the mean so far, or the value of this instance");
   }
 
-  struct Runner {
-    std::vector<double> values{};  // by instance
-    double sum = 0;
-    std::int64_t tests = 0;
-    double mean(std::size_t n) const;
-  };
-  struct State {
-    std::unordered_map<TrialId, Runner> running{};
-    Runner best{};  // of the best trial, also after its end
-    TrialId best_trial = -1;
-    std::size_t instances = 0;  // of the last verdict: instances, both means, p-value and its threshold
-    double mean = worst_loss, least = worst_loss, chance = 0, level = 0;
-  };
-  State state_{};
+  detail::Indirect<detail::RaceState> state_{};
 
   Decision on_report(const Progress& progress);
   void on_end(TrialId trial, TrialState state);
   int max_steps() const { return instances; }
   std::string why(TrialId, const LossText& losses) const;
-
- private:
-  void take(Runner& runner, std::size_t steps, double loss) const;
-  // Whether a has done at least as many instances as b, and has the lower mean over those of b.
-  static bool better(const Runner& a, const Runner& b);
-  void lead(TrialId trial, const Runner& runner) {
-    state_.best = runner;
-    state_.best_trial = trial;
-  }
-
-  bool judge(TrialId trial, Runner& runner);
-
-  // The p-value: the probability of such values if the trial were as good as the best.
-  double chance(TrialId trial, const Runner& runner, std::size_t n) const;
 };
 
 }  // namespace hypertune::inline v0

@@ -1,13 +1,11 @@
 // Why a scheduler stopped a trial, as text for users.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -17,20 +15,18 @@ class LossText {
  public:
   LossText() = default;
   /// Adds the metric of the next objective.
-  void add(std::string metric, bool maximised) { metrics_.push_back({std::move(metric), maximised}); }
+  void add(std::string metric, bool maximised);
 
   /// "0.71": the value of the first objective.
-  std::string value(double loss) const { return text(loss, 0, 4); }
+  std::string value(double loss) const;
   /// "accuracy 0.71".
-  std::string named(double loss) const { return name(0) + " " + value(loss); }
+  std::string named(double loss) const;
   /// "cost 3, latency 7".
   std::string named(std::span<const double> losses) const;
   /// "accuracy 0.71, needed 0.83": with as many digits as it takes to tell them apart.
   std::string against(double loss, double bar, const char* word = "needed") const;
   /// The name of an objective's metric.
-  std::string name(std::size_t objective = 0) const {
-    return objective < metrics_.size() ? metrics_[objective].name : "loss";
-  }
+  std::string name(std::size_t objective = 0) const;
 
  private:
   struct Metric {

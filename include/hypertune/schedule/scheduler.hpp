@@ -137,12 +137,10 @@ class AnyScheduler {
       static_assert(Scheduler<S>,
                     "hypertune: a Scheduler needs ht::Decision on_report(const ht::Progress&), and must be movable");
   }
-  AnyScheduler(const AnyScheduler& other) : self_(other.self_->clone()) {}
-  AnyScheduler(AnyScheduler&&) noexcept = default;
-  AnyScheduler& operator=(AnyScheduler other) noexcept {
-    self_ = std::move(other.self_);
-    return *this;
-  }
+  AnyScheduler(const AnyScheduler& other);
+  AnyScheduler(AnyScheduler&& other) noexcept;
+  AnyScheduler& operator=(AnyScheduler other) noexcept;
+  ~AnyScheduler();
 
   Decision on_report(const Progress& progress) { return self_->on_report(progress); }
   void prepare(const SearchSpace& space, std::uint64_t seed) { self_->prepare(space, seed); }
@@ -154,18 +152,18 @@ class AnyScheduler {
   }
   void on_resume(TrialId trial) { self_->on_resume(trial); }
   void on_end(TrialId trial, TrialState state) { self_->on_end(trial, state); }
-  Choice choose_next(const Pool& pool) { return self_->choose_next(pool); }
+  Choice choose_next(const Pool& pool);
   int max_steps() const { return self_->max_steps(); }
   /// Why it stops the trial, as text that follows its name; empty if it gives no reason.
-  std::string why(TrialId trial, const LossText& losses) const { return self_->why(trial, losses); }
+  std::string why(TrialId trial, const LossText& losses) const;
   bool exploits() const { return self_->exploits(); }
   /// Whether the state that the trial saved when it paused after `steps` steps may still be needed. `last`: whether
   /// that was its last pause.
   bool may_give(TrialId trial, int steps, bool last) const { return self_->may_give(trial, steps, last); }
   bool multi_objective() const { return self_->multi_objective(); }
-  std::string name() const { return self_->name(); }
+  std::string name() const;
   /// Its options_text().
-  std::string options() const { return self_->options(); }
+  std::string options() const;
 
  private:
   struct Interface {

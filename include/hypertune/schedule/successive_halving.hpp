@@ -1,16 +1,16 @@
 // SuccessiveHalving: the synchronous form of successive halving.
 #pragma once
 
-#include <hypertune/schedule/rung.hpp>
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
-#include <cstddef>
-#include <set>
 #include <string>
-#include <unordered_map>
-#include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct SuccessiveHalvingState;
+}
 
 /// Successive halving (Jamieson and Talwalkar, "Non-stochastic Best Arm Identification and Hyperparameter
 /// Optimization", AISTATS 2016): all trials train to `grace_period` steps and wait for one another there; the best
@@ -37,19 +37,7 @@ struct SuccessiveHalving {
   }
   void check() const;
 
-  struct Round {
-    std::size_t rung = 0, members = 0, training = 0;  // `training`: those that have not reached the rung yet
-    bool closed = false;                              // gets no more trials
-    std::vector<detail::RungEntry> arrived{};
-  };
-  struct Place {
-    std::size_t round = 0;
-    bool waits = false, promoted = false;
-  };
-  std::vector<Round> rounds_{};
-  std::unordered_map<TrialId, Place> places_{};
-  std::set<TrialId> winners_{}, losers_{};                       // to be resumed, to be stopped
-  std::unordered_map<TrialId, detail::RungVerdict> verdicts_{};  // of the losers
+  detail::Indirect<detail::SuccessiveHalvingState> state_{};
 
   void on_create(TrialId trial);
   Decision on_report(const Progress& progress);
@@ -57,14 +45,7 @@ struct SuccessiveHalving {
   void on_end(TrialId trial, TrialState);
   Choice choose_next(const Pool& pool) const;
 
-  std::string why(TrialId trial, const LossText& losses) const {
-    const auto found = verdicts_.find(trial);
-    return found == verdicts_.end() ? "" : found->second.text(losses);
-  }
-
- private:
-  int target(std::size_t rung) const;
-  void halve(Round& round);
+  std::string why(TrialId trial, const LossText& losses) const;
 };
 
 }  // namespace hypertune::inline v0

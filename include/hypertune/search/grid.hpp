@@ -1,63 +1,18 @@
 // Grid: every combination of all dimensions' values, once.
 #pragma once
 
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/search/searcher.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <vector>
+#include <hypertune/space/point.hpp>
 
 namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// The points of a full factorial design in order, the first dimension varying slowest. Values of an inactive dimension
-/// are not varied, so that no point repeats; points that violate a constraint are skipped.
-class GridWalk {
- public:
-  GridWalk(SearchSpace space, int resolution, std::uint64_t seed);
-
-  /// The k-th point, or null if there are at most k points. Cheap if k is the last k asked for or the one after it.
-  const Point* at(std::uint64_t k);
-
- private:
-  void restart();
-  void advance();
-  void make_point();
-
-  /// The quantiles at which a dimension is evaluated.
-  std::vector<double> levels(std::size_t d, int resolution) const;
-
-  static constexpr std::uint64_t max_misses = 1'000'000;
-
-  SearchSpace space_;
-  std::uint64_t seed_;
-  std::vector<std::vector<double>> levels_;  // by dimension
-  std::vector<std::size_t> digits_;
-  std::uint64_t position_ = 0;  // feasible points before this one
-  std::uint64_t visited_ = 0;   // all points before this one
-  bool done_ = false, random_ = false;
-  Point point_;
-  Rng rng_{1};
-};
-
-inline bool same_coordinate(double a, double b) {
-  if (!is_active(a) || !is_active(b)) return is_active(a) == is_active(b);
-  return a == b || std::fabs(a - b) <= 1e-12 * std::max(std::fabs(a), std::fabs(b));
-}
+struct GridState;
 
 /// Whether two points are the same configuration, up to the rounding of a conversion to text and back.
-inline bool same_point(const Point& a, const Point& b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_coordinate);
-}
-
-struct GridState {
-  std::optional<GridWalk> walk;
-  std::uint64_t next = 0;  // number of grid points that have been started
-};
+bool same_point(const Point& a, const Point& b);
 
 }  // namespace detail
 
@@ -75,16 +30,10 @@ struct Grid {
     option("resolution", self.resolution, at_least(1), "values of a continuous parameter");
   }
 
-  detail::GridState state_{};
+  detail::Indirect<detail::GridState> state_{};
 
-  void prepare(const SearchSpace& space, const SearchContext& goal) {
-    state_ = {};
-    state_.walk.emplace(space, resolution, goal.seed);
-  }
-  Suggestion suggest(const Ask&) {
-    const Point* point = state_.walk->at(state_.next);
-    return point == nullptr ? Suggestion::exhausted() : Suggestion(*point);
-  }
+  void prepare(const SearchSpace& space, const SearchContext& goal);
+  Suggestion suggest(const Ask&);
   void observe(const Observation& o);
   bool covers_grid() const { return true; }
   bool finite() const { return true; }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <hypertune/random.hpp>
+#include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/search_space.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

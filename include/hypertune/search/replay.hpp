@@ -1,16 +1,20 @@
 // Replay: trains with one configuration after the other, following a schedule.
 #pragma once
 
+#include <hypertune/detail/indirect.hpp>
 #include <hypertune/record/trial_result.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
 
-#include <algorithm>
+#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct ReplayState;
+}
 
 /// Trains by the schedule of an earlier trial of population based training: at each entry's step the trial is saved and
 /// continues with that entry's configuration. It is both the searcher, which suggests only the first configuration, and
@@ -31,13 +35,7 @@ struct Replay {
     option("max_steps", self.max_steps, at_least(0), "steps after which a trial is complete; 0: no limit");
   }
 
-  struct Trial {
-    std::size_t at = 0;  // the current entry of the schedule
-    int steps = 0;
-    bool paused = false;
-  };
-  std::vector<Point> points_{};
-  std::vector<std::pair<TrialId, Trial>> trials_{};
+  detail::Indirect<detail::ReplayState> state_{};
 
   static constexpr bool exploits = true;
   static constexpr bool multi_objective = true;
@@ -46,34 +44,19 @@ struct Replay {
 
   // --- the searcher
   void prepare(const SearchSpace& space, const SearchContext&) { prepare(space, std::uint64_t{0}); }
-  Suggestion suggest(const Ask&) { return points_.front(); }
+  Suggestion suggest(const Ask&);
   void observe(const Observation&) {}
 
   // --- the scheduler
-  void prepare(const SearchSpace& space, std::uint64_t) {
-    points_.clear();
-    for (const auto& entry : schedule) points_.push_back(space.configuration(entry.params));
-  }
-  void on_create(TrialId trial) { trials_.push_back({trial, {}}); }
+  void prepare(const SearchSpace& space, std::uint64_t);
+  void on_create(TrialId trial);
   Decision on_report(const Progress& progress);
-  void on_exploit(TrialId id, TrialId, const Point&) {
-    if (Trial* trial = find(id)) trial->at = due(*trial);
-  }
+  void on_exploit(TrialId id, TrialId, const Point&);
   void on_resume(TrialId id);
-  void on_end(TrialId id, TrialState) {
-    std::erase_if(trials_, [&](const auto& entry) { return entry.first == id; });
-  }
+  void on_end(TrialId id, TrialState);
   Choice choose_next(const Pool& pool) const;
 
   std::string name() const { return "replay"; }
-
- private:
-  Trial* find(TrialId id) {
-    const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const auto& e) { return e.first == id; });
-    return found == trials_.end() ? nullptr : &found->second;
-  }
-  /// The last entry whose step has been reached.
-  std::size_t due(const Trial& trial) const;
 };
 
 }  // namespace hypertune::inline v0

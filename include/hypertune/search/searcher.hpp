@@ -45,9 +45,9 @@ struct Suggestion {
   Kind kind = Kind::point;
   Point point;
 
-  Suggestion(Point p) : point(std::move(p)) {}                           // NOLINT: a point is a suggestion
-  static Suggestion wait() { return Suggestion(Kind::wait); }            ///< ask again after the next observation
-  static Suggestion exhausted() { return Suggestion(Kind::exhausted); }  ///< there will never be another one
+  Suggestion(Point p) : point(std::move(p)) {}  // NOLINT: a point is a suggestion
+  static Suggestion wait();                     ///< ask again after the next observation
+  static Suggestion exhausted();                ///< there will never be another one
 
  private:
   explicit Suggestion(Kind k) : kind(k) {}
@@ -188,24 +188,22 @@ class AnySearcher {
       static_assert(std::movable<S>, "hypertune: a Searcher must be movable");
     }
   }
-  AnySearcher(const AnySearcher& other) : self_(other.self_->clone()) {}
-  AnySearcher(AnySearcher&&) noexcept = default;
-  AnySearcher& operator=(AnySearcher other) noexcept {
-    self_ = std::move(other.self_);
-    return *this;
-  }
+  AnySearcher(const AnySearcher& other);
+  AnySearcher(AnySearcher&& other) noexcept;
+  AnySearcher& operator=(AnySearcher other) noexcept;
+  ~AnySearcher();
 
   void prepare(const SearchSpace& space, const SearchContext& goal) { self_->prepare(space, goal); }
-  Suggestion suggest(const Ask& ask) { return self_->suggest(ask); }
+  Suggestion suggest(const Ask& ask);
   void observe(const Observation& observation) { self_->observe(observation); }
   bool multi_objective() const { return self_->multi_objective(); }
   bool covers_grid() const { return self_->covers_grid(); }
   bool finite() const { return self_->finite(); }
   bool cheap() const { return self_->cheap(); }
   bool quick() const { return self_->quick(); }
-  std::string name() const { return self_->name(); }
+  std::string name() const;
   /// Its options_text().
-  std::string options() const { return self_->options(); }
+  std::string options() const;
 
  private:
   struct Interface {

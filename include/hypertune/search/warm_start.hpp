@@ -1,15 +1,12 @@
 // warm_start(): passes results of earlier experiments to a searcher before it begins.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
-#include <hypertune/error.hpp>
-#include <hypertune/record/results.hpp>
+#include <hypertune/fwd.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <cstddef>
 #include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
@@ -29,7 +26,7 @@ struct WarmStart {
   bool cheap() const { return inner.cheap(); }
   bool quick() const { return inner.quick(); }
   /// "auto, warm start with 24 trials of runs/a", once prepared.
-  std::string name() const { return inner.name() + ", warm start" + (taken_.empty() ? "" : " with " + taken_); }
+  std::string name() const;
 
  private:
   struct Told {
@@ -44,8 +41,6 @@ struct WarmStart {
 /// condition, constraint or formula says otherwise) are left out. It is an Error if no trial of any folder fits, or if a folder holds no experiment. A parameter that the
 /// space lacks is ignored if it had the same value in all trials of a folder. The folders are read again at each start
 /// of this experiment: keep them.
-inline WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
-  return {.inner = std::move(inner), .experiments = std::move(experiments)};
-}
+WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments);
 
 }  // namespace hypertune::inline v0

@@ -2,19 +2,18 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/random.hpp>
 #include <hypertune/space/domain.hpp>
+#include <hypertune/space/point.hpp>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
-#include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -30,6 +29,12 @@ concept Text = std::convertible_to<const T&, std::string_view>;
 /// The double with the shortest text of x: 0.1f becomes 0.1 and not 0.10000000149011612.
 double shortest_double(float x);
 
+/// The mistake in the options of a domain: a number that is not finite, or an option that is given twice.
+std::string mistake_in(const std::vector<Value>& options);
+std::string options_grammar(const std::string& word, const std::vector<Value>& options);
+std::string wrong_number_of_names(std::size_t names, std::size_t options);
+[[noreturn]] void refuse_derived(const std::string& value);
+
 /// Converts x to one of the four plain types. A whole number above all of std::int64_t becomes the text of its digits.
 template <class T>
   requires(std::is_arithmetic_v<T> || Text<T>)
@@ -37,7 +42,7 @@ Value to_value(const T& x) {
   if constexpr (std::same_as<T, bool>)
     return x;
   else if constexpr (std::is_integral_v<T> && sizeof(T) == sizeof(std::int64_t) && std::is_unsigned_v<T>)
-    return std::in_range<std::int64_t>(x) ? Value(static_cast<std::int64_t>(x)) : Value(detail::format("{}", x));
+    return std::in_range<std::int64_t>(x) ? Value(static_cast<std::int64_t>(x)) : Value(std::to_string(x));
   else if constexpr (std::is_integral_v<T>)
     return static_cast<std::int64_t>(x);
   else if constexpr (std::same_as<T, float>)
@@ -47,7 +52,7 @@ Value to_value(const T& x) {
   else
     return std::string(std::string_view(x));
 }
-inline Value to_value(const Value& x) { return x; }
+inline const Value& to_value(const Value& x) { return x; }
 
 /// The type in which a list element is stored: string literals become strings.
 template <class T>
@@ -75,9 +80,7 @@ class Choices {
   /// Names for the options, in the same order, for values that print badly or not at all.
   Choices names(std::vector<std::string> names) const {
     Choices result = *this;
-    if (names.size() != values_.size())
-      result.problem_ =
-          detail::format("{} names are given for {} options: give one for each", names.size(), values_.size());
+    if (names.size() != values_.size()) result.problem_ = detail::wrong_number_of_names(names.size(), values_.size());
     result.names_ = std::move(names);
     return result;
   }
@@ -109,25 +112,18 @@ class Choices {
     if constexpr (!(std::is_arithmetic_v<T> || detail::Text<T> || std::same_as<T, Value> ||
                     fmt::is_formattable<T>::value))
       if (names_.empty()) return "its options are of a type that fmt cannot print: give them names with .names({...})";
-    std::set<std::pair<std::string, bool>> seen;  // text, and whether it is a string; 1 and 1.0 differ
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const Value value = outside(i);
-      if (const auto* x = std::get_if<double>(&value); x != nullptr && !std::isfinite(*x))
-        return detail::format("option {} is {}: every number must be finite", i + 1, *x);
-      if (!seen.emplace(to_string(value), std::holds_alternative<std::string>(value)).second)
-        return detail::format("option '{}' is given twice: remove one", to_string(value));
-    }
-    return {};
+    return detail::mistake_in(all());
   }
 
-  std::string grammar() const {
-    std::vector<Value> values;
-    for (std::size_t i = 0; i < values_.size(); ++i) values.push_back(outside(i));
-    return detail::format("{}: {}", word_,
-                          word_ == "constant" ? detail::value_text(values.at(0)) : detail::list_text(values));
-  }
+  std::string grammar() const { return detail::options_grammar(word_, all()); }
 
  private:
+  std::vector<Value> all() const {
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < values_.size(); ++i) values.push_back(outside(i));
+    return values;
+  }
+
   std::string word_;
   std::vector<T> values_;
   std::vector<std::string> names_;
@@ -169,7 +165,7 @@ Choices<T> discrete(std::initializer_list<T> numbers) {
 }
 
 /// true or false.
-inline Choices<bool> boolean() { return {"boolean", DomainKind::categorical, std::vector<bool>{false, true}}; }
+Choices<bool> boolean();
 
 /// Several values, each of which is to be tried; several grids form all combinations. Can be mixed with sampled
 /// dimensions: each combination then gets its own sample of those. A grid of ascending numbers is an ordinal dimension.
@@ -237,7 +233,7 @@ class Derived {
   static double exact(value_type value) {
     if constexpr (std::is_integral_v<value_type> && sizeof(value_type) == sizeof(std::int64_t))
       if (static_cast<value_type>(std::clamp<double>(static_cast<double>(value), -0x1p53, 0x1p53)) != value)
-        fail(Errc::space, "a derived parameter is {}: whole numbers that are computed must lie within ±2^53", value);
+        detail::refuse_derived(std::to_string(value));
     return static_cast<double>(value);
   }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/space/detail/build.hpp>
+#include <hypertune/space/choices.hpp>
+#include <hypertune/space/detail/draft.hpp>
+#include <hypertune/space/detail/grammar.hpp>
 #include <hypertune/space/domain.hpp>
 
 #include <algorithm>
@@ -33,16 +35,9 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
   if constexpr (requires { std::string(domain.problem()); }) draft.problem = domain.problem();
   if (!draft.problem.empty()) return draft;
 
-  DomainInfo& info = draft.info;
+  const DomainInfo& info = draft.info;
   if (info.kind == DomainKind::real || info.kind == DomainKind::integer) {
-    if (info.kind == DomainKind::integer && info.quantum == 0) info.quantum = 1;
-    const double ratio =
-        (info.upper - info.lower) / info.quantum;  // only a user's own domain may be off its lattice here
-    if (info.quantum > 0 && ratio >= 0 && ratio < Lattice::max_count) {
-      const Lattice lattice(info.lower, info.upper, info.quantum);
-      info.upper = lattice.upper();
-      info.options = static_cast<std::size_t>(lattice.count());
-    }
+    draft.put_on_lattice();
   } else if (info.kind != DomainKind::derived) {
     for (std::size_t i = 0; i < info.options; ++i) {
       if constexpr (requires { Value(domain.outside(i)); })
@@ -63,7 +58,7 @@ DimensionDraft make_draft(std::string_view name, const D& domain) {
   if constexpr (requires { std::string(domain.grammar()); })
     draft.grammar = domain.grammar();
   else
-    draft.grammar = detail::format("custom: [{}, {}]", number_text(info.lower), number_text(info.upper));
+    draft.grammar = "custom: [" + number_text(info.lower) + ", " + number_text(info.upper) + "]";
   if constexpr (requires { domain.from_unit(0.5), domain.to_unit(0.5); }) {
     draft.from_unit = [domain](double u) { return static_cast<double>(domain.from_unit(u)); };
     draft.to_unit = [domain](double x) { return static_cast<double>(domain.to_unit(x)); };
@@ -119,9 +114,7 @@ void check_bounds(DimensionDraft& draft) {
     const double low = draft.info.lower;
     const double high = draft.info.upper;
     const double limit = std::ldexp(1.0, std::numeric_limits<M>::digits);
-    if (low < (std::is_signed_v<M> ? -limit : 0.0) || high >= limit)
-      draft.problem =
-          detail::format("its values from {} to {} do not fit the member's type: use a wider one", low, high);
+    if (low < (std::is_signed_v<M> ? -limit : 0.0) || high >= limit) draft.refuse_range(low, high);
   }
 }
 
@@ -143,9 +136,7 @@ void check_range(DimensionDraft& draft, const Option& value) {
       fits = fits && (whole != nullptr ? converted_exactly<M>(*whole).has_value()
                                        : std::is_unsigned_v<M> && sizeof(M) == sizeof(V));
     }
-    if (!fits)
-      draft.problem =
-          detail::format("its values from {} to {} do not fit the member's type: use a wider one", +low, +high);
+    if (!fits) draft.refuse_range(std::to_string(low), std::to_string(high));
   }
 }
 
@@ -165,7 +156,7 @@ class Dim {
   /// all must hold. The parent may be declared before or after.
   template <class T>
   Dim when(std::string parent, const T& value) const {
-    return with({std::move(parent), {condition_value(value)}});
+    return with(std::move(parent), std::vector<Value>(1, condition_value(value)));
   }
   /// … has one of these values.
   template <class T>
@@ -174,13 +165,13 @@ class Dim {
   }
   template <class T>
   Dim when(std::string parent, const std::vector<T>& values) const {
-    detail::ConditionDraft condition{.parent = std::move(parent), .values = {}};
-    for (const auto& value : values) condition.values.push_back(condition_value(T(value)));
-    return with(std::move(condition));
+    std::vector<Value> all;
+    for (const auto& value : values) all.push_back(condition_value(T(value)));
+    return with(std::move(parent), std::move(all));
   }
   /// … is a number in [lower, upper].
   Dim when_between(std::string parent, double lower, double upper) const {
-    return with({.parent = std::move(parent), .values = {}, .range = true, .lower = lower, .upper = upper});
+    return with(std::move(parent), lower, upper);
   }
 
   /// States that the best value of a number (or an ordinal) is expected near `value`. `spread` is the standard
@@ -193,7 +184,7 @@ class Dim {
   template <class T>
   Dim prior(const T& value, std::optional<double> spread = std::nullopt) const {
     Dim result = *this;
-    result.draft_.beliefs.push_back({condition_value(value), spread});
+    result.draft_.add_belief(condition_value(value), spread);
     return result;
   }
 
@@ -203,9 +194,10 @@ class Dim {
   const detail::DimensionDraft& draft() const { return draft_; }
   const Setter& setter() const { return set_; }
   const Getter& getter() const { return get_; }
-  Dim with(detail::ConditionDraft condition) const {
+  template <class... Allowed>
+  Dim with(std::string parent, Allowed... allowed) const {
     Dim result = *this;
-    result.draft_.conditions.push_back(std::move(condition));
+    result.draft_.add_condition(std::move(parent), std::move(allowed)...);
     return result;
   }
 

@@ -1,20 +1,15 @@
 // Domains: which values one parameter may take, and how likely they are a priori.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
-#include <hypertune/space/detail/grammar.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace hypertune::inline v0 {
@@ -44,75 +39,42 @@ concept Domain = std::copy_constructible<D> && requires(const D& domain, double 
 
 namespace detail {
 
-/// The common part of numeric domains: T is double or std::int64_t.
-template <class T>
-class Number {
+/// The common part of numeric domains.
+class NumericDomain {
  public:
-  using value_type = T;
-
-  Number(std::string_view word, DomainInfo info) : word_(word), info_(info) {
-    info_.kind = std::same_as<T, double> ? DomainKind::real : DomainKind::integer;
-  }
-
   const DomainInfo& info() const { return info_; }
-  T value(double coordinate) const { return static_cast<T>(coordinate); }
-  double coordinate(T value) const { return static_cast<double>(value); }
   const std::string& problem() const { return problem_; }
-
-  std::string grammar() const {
-    const auto text = [&](double x) { return number_text(x); };
-    std::string result = detail::format("{}: [{}, {}]", word_, text(info_.lower), text(info_.upper));
-    if (info_.quantum > 0 && !(std::same_as<T, std::int64_t> && info_.quantum == 1))
-      result += detail::format(", quantum: {}", text(info_.quantum));
-    return result;
-  }
+  std::string grammar() const;
 
  protected:
+  NumericDomain(std::string_view word, const DomainInfo& info, DomainKind kind);
+  /// Checks the arguments of numbers between bounds, and puts them on a lattice.
+  void between_bounds(std::optional<double> quantum);
+  /// … of whole numbers, which are noted as they are even if no double holds them.
+  void between_whole(std::int64_t lower, std::int64_t upper, std::int64_t quantum);
   /// Puts the bounds on the lattice and counts its points; notes mistakes.
-  void normalise() {
-    if (!problem_.empty()) return;
-    if (std::isnan(info_.lower) || std::isnan(info_.upper)) return note("a bound is NaN: give a number");
-    if (info_.lower > info_.upper)
-      return note("the lower bound {} is above the upper bound {}: swap them", info_.lower, info_.upper);
-    if (info_.mean && !(std::isfinite(*info_.mean) && std::isfinite(*info_.sd) && *info_.sd > 0))
-      return note("the mean {} and the standard deviation {} must be finite, and the latter above zero", *info_.mean,
-                  *info_.sd);
-    if (!info_.mean && (std::isinf(info_.lower) || std::isinf(info_.upper)))
-      return note("a bound is infinite: only normal and log_normal may be unbounded");
-    if (info_.log && !info_.mean && info_.lower <= 0)
-      return note("the lower bound of {} is {}, whose logarithm does not exist: it must be above zero", word_,
-                  info_.lower);
-    if (info_.quantum == 0) {
-      if (info_.lower == info_.upper) info_.options = 1;
-      return;
-    }
-    const double ratio = (info_.upper - info_.lower) / info_.quantum;
-    if (!(ratio < Lattice::max_count / 2))
-      return note("there are more than 2^52 values in [{}, {}] at a quantum of {}: take a larger quantum", info_.lower,
-                  info_.upper, info_.quantum);
-    const Lattice lattice(info_.lower, info_.upper, info_.quantum);
-    info_.upper = lattice.upper();
-    info_.options = static_cast<std::size_t>(lattice.count());
-  }
-
-  void set_quantum(double quantum) {
-    if (!(quantum > 0 && std::isfinite(quantum)))
-      return note("the quantum is {}: it must be a number above zero", quantum);
-    if (std::same_as<T, std::int64_t> && quantum != std::trunc(quantum))
-      return note("the quantum of whole numbers is {}: it must be a whole number", quantum);
-    if (std::same_as<T, std::int64_t> && quantum > 0x1p53)
-      return note("the quantum of whole numbers must be at most 2^53, not {}", quantum);
-    info_.quantum = quantum;
-  }
-
-  template <class... Args>
-  void note(detail::FormatText<Args...> format, Args&&... args) {
-    if (problem_.empty()) problem_ = detail::format(format, std::forward<Args>(args)...);
-  }
+  void normalise();
+  void set_quantum(double quantum);
+  /// Keeps the first mistake.
+  void note(std::string problem);
+  bool whole() const { return info_.kind == DomainKind::integer; }
 
   std::string word_;  // in the YAML grammar
   DomainInfo info_;
   std::string problem_;
+};
+
+/// … of numbers of one type: T is double or std::int64_t.
+template <class T>
+class Number : public NumericDomain {
+ public:
+  using value_type = T;
+
+  Number(std::string_view word, const DomainInfo& info)
+      : NumericDomain(word, info, std::same_as<T, double> ? DomainKind::real : DomainKind::integer) {}
+
+  T value(double coordinate) const { return static_cast<T>(coordinate); }
+  double coordinate(T value) const { return static_cast<double>(value); }
 };
 
 /// Quantised normal priors are limited to this many standard deviations: farther out, cells cannot be told apart.
@@ -126,11 +88,7 @@ class Uniform : public detail::Number<T> {
  public:
   Uniform(std::string_view word, double lower, double upper, bool log, std::optional<double> quantum = {})
       : detail::Number<T>(word, {.lower = lower, .upper = upper, .log = log}), upper_(upper) {
-    require_exact(lower, upper);
-    if (std::same_as<T, std::int64_t> && (lower != std::trunc(lower) || upper != std::trunc(upper)))
-      this->note("the bounds [{}, {}] must be whole numbers", lower, upper);
-    if (quantum) this->set_quantum(*quantum);
-    this->normalise();
+    this->between_bounds(quantum);
   }
   /// Bounds that a double may not hold are noted as they are.
   template <std::same_as<std::int64_t> Whole>
@@ -138,27 +96,13 @@ class Uniform : public detail::Number<T> {
     requires std::same_as<T, std::int64_t>
       : detail::Number<T>(word, {.lower = static_cast<double>(lower), .upper = static_cast<double>(upper), .log = log}),
         upper_(static_cast<double>(upper)) {
-    require_exact(lower, upper);
-    if (quantum > whole_limit) this->note("the quantum of whole numbers must be at most 2^53, not {}", quantum);
-    this->set_quantum(static_cast<double>(quantum));
-    this->normalise();
+    this->between_whole(lower, upper, quantum);
   }
 
   /// The same with only the values lower, lower + q, lower + 2q, …
   Uniform quantum(double q) const { return Uniform(this->word_, this->info_.lower, upper_, this->info_.log, q); }
 
  private:
-  static constexpr std::int64_t whole_limit = std::int64_t{1} << 53;
-
-  template <class Bound>
-  void require_exact(Bound lower, Bound upper) {
-    const auto beyond = [](Bound x) {
-      return x > static_cast<Bound>(whole_limit) || x < -static_cast<Bound>(whole_limit);
-    };
-    if (std::same_as<T, std::int64_t> && (beyond(lower) || beyond(upper)))
-      this->note("whole numbers must lie within ±2^53, not in [{}, {}]", lower, upper);
-  }
-
   double upper_;  // as given, before it was put on a lattice
 };
 

@@ -5,8 +5,6 @@
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/error.hpp>
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <compare>
 #include <cstddef>
@@ -39,6 +37,9 @@ std::string real_text(double value);
 /// is no number, or NaN.
 std::partial_ordering compare_numbers(const Value& a, const Value& b);
 
+/// Throws the Error of a parameter that is absent (nullptr), or whose value is not what was asked for.
+[[noreturn]] void refuse_parameter(std::string_view name, const Value* value, const char* why);
+
 }  // namespace detail
 
 /// Parameters by name, in the order of the space. A conditional parameter that is not active is absent.
@@ -46,8 +47,14 @@ class Params {
  public:
   using Entry = std::pair<std::string, Value>;
 
-  Params() = default;
-  Params(std::initializer_list<Entry> entries) : entries_(entries) {}
+  // Defined once, so that not each file that has such a value compiles how a list of variants is copied.
+  Params() noexcept;
+  Params(std::initializer_list<Entry> entries);
+  Params(const Params& other);
+  Params(Params&& other) noexcept;
+  Params& operator=(const Params& other);
+  Params& operator=(Params&& other) noexcept;
+  ~Params();
 
   const Value* find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != nullptr; }
@@ -66,14 +73,14 @@ class Params {
   void set(std::string name, Value value);
 
   /// Appends a parameter whose name is known to be new.
-  void add(std::string name, Value value) { entries_.emplace_back(std::move(name), std::move(value)); }
-  void reserve(std::size_t n) { entries_.reserve(n); }
+  void add(std::string name, Value value);
+  void reserve(std::size_t n);
 
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
-  friend bool operator==(const Params&, const Params&) = default;
+  friend bool operator==(const Params& a, const Params& b);
 
  private:
   std::vector<Entry> entries_;
@@ -119,20 +126,20 @@ std::optional<T> converted_exactly(V value) {
 template <class T>
 T Params::get(std::string_view name) const {
   const Value* value = find(name);
-  if (value == nullptr) fail(Errc::usage, "parameter '{}' is not in this configuration", name);
+  if (value == nullptr) detail::refuse_parameter(name, nullptr, "");
   return detail::visit(
       [&](const auto& v) -> T {
         using V = std::decay_t<decltype(v)>;
         if constexpr (std::is_same_v<V, T>) {
           return v;
         } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<V, bool>) {
-          fail(Errc::usage, "parameter '{}' = {} is not of the type asked for", name, v);
+          detail::refuse_parameter(name, value, "is not of the type asked for");
         } else if constexpr (std::is_arithmetic_v<T> && std::is_arithmetic_v<V>) {
           const auto converted = detail::converted_exactly<T>(v);
-          if (!converted) fail(Errc::usage, "parameter '{}' = {} does not fit the type asked for", name, v);
+          if (!converted) detail::refuse_parameter(name, value, "does not fit the type asked for");
           return *converted;
         } else {
-          fail(Errc::usage, "parameter '{}' = {} is not of the type asked for", name, v);
+          detail::refuse_parameter(name, value, "is not of the type asked for");
         }
       },
       *value);
@@ -144,9 +151,4 @@ std::string to_string(const Params& params);
 }  // namespace hypertune::inline v0
 
 template <>
-struct fmt::formatter<hypertune::Params> : fmt::formatter<std::string_view> {
-  template <class Context>
-  auto format(const hypertune::Params& params, Context& context) const {
-    return hypertune::detail::put(hypertune::to_string(params), context);
-  }
-};
+struct fmt::formatter<hypertune::Params> : hypertune::detail::TextFormatter {};

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hypertune/random.hpp>
-#include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/space/point.hpp>
@@ -13,9 +12,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+struct SpaceModel;
+}
 
 /// The type-erased search space. A value that is cheap to copy (shared and immutable) and thread-safe. Built by
 /// `space<Config>(…)` or from YAML; construction validates everything, so that a SearchSpace is always valid.
@@ -41,7 +45,7 @@ class SearchSpace {
   std::vector<double> to_unit(const Point& point) const;
 
   /// Whether the user has given a prior (Dim::prior) for any dimension.
-  bool has_prior() const { return model_->has_prior; }
+  bool has_prior() const;
   /// How probable the user's priors make it that `point` is the best: the logarithm of the density over the unit cube,
   /// relative to uniform, over the dimensions that are active in it. 0 without priors; always finite. For a discrete
   /// dimension it is the mean over the value's cell. Constraints are ignored.

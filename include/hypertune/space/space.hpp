@@ -1,16 +1,21 @@
 // Space: a search space with the user's own configuration struct, or with Params.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
+#include <hypertune/space/choices.hpp>
 #include <hypertune/space/detail/build.hpp>
+#include <hypertune/space/detail/draft.hpp>
 #include <hypertune/space/dim.hpp>
 #include <hypertune/space/domain.hpp>
 #include <hypertune/space/search_space.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <functional>
+#include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -40,18 +45,15 @@ class Space {
     auto model = detail::build_model(std::move(drafts));
     auto parts = std::make_shared<Parts>();
     parts->at.resize(dims.size());
-    for (std::size_t i = 0; i < dims.size(); ++i) parts->at[model->declared[i]] = i;
+    for (std::size_t i = 0; i < dims.size(); ++i) parts->at[detail::place_of(*model, i)] = i;
     parts->dims = std::move(dims);
     parts->rules = std::move(rules);
-    std::vector<detail::Constraint> constraints;
+    // The parts contain the rules, not the constraints: these own the parts, and there must be no cycle.
     for (const auto& rule : parts->rules)
-      constraints.push_back({rule.name, [parts, holds = rule.holds](const SearchSpace::Model& m, const Point& point) {
+      detail::add_constraint(*model, rule.name,
+                             [parts, holds = rule.holds](const SearchSpace::Model& m, const Point& point) {
                                return holds(config_of(*parts, m, point));
-                             }});
-    if (!constraints.empty()) {
-      // The parts contain the rules, not the constraints: these own the parts, and there must be no cycle.
-      detail::add_constraints(*model, std::move(constraints));
-    }
+                             });
     parts_ = std::move(parts);
     space_.emplace(std::move(model));
   }
@@ -69,20 +71,10 @@ class Space {
       return space_->point(config);
     } else {
       const auto& model = space_->model();
-      Point point(model.dimensions.size());
-      for (std::size_t d = 0; d < point.size(); ++d) {
-        const auto& dimension = model.dimensions[d];
-        if (!model.active(d, point)) {
-          point[d] = inactive;
-          continue;
-        }
-        const double x = parts_->dims[parts_->at[d]].getter()(config);
-        point[d] = detail::accept(dimension, x);
-        if (!is_active(point[d]))
-          detail::fail_dimension(dimension.name,
-                                 "the configuration has a value for it that lies outside its domain ({})",
-                                 dimension.grammar);
-      }
+      Point point(space_->size());
+      for (std::size_t d = 0; d < point.size(); ++d)
+        point[d] = space_->active(d, point) ? detail::accepted(model, d, parts_->dims[parts_->at[d]].getter()(config))
+                                            : inactive;
       return point;
     }
   }
@@ -99,22 +91,11 @@ class Space {
   /// The smaller space in which a parameter has one value. Dimensions whose conditions can no longer hold are removed.
   template <class T>
   Space fix(std::string_view name, const T& value) const {
-    const auto d = space_->index_of(name);
-    if (!d)
-      fail(Errc::space, "there is no parameter '{}' in this space to fix{}", name,
-           detail::suggestion(name, detail::names_of(space_->model().dimensions)));
-    const auto& model = space_->model();
-    const double x = model.coordinate(*d, detail::to_value(value));
-    std::vector<bool> gone(model.dimensions.size(), false);
-    for (std::size_t i = 0; i < gone.size(); ++i)
-      for (const auto& condition : model.dimensions[i].when)
-        if (gone[condition.parent] || (condition.parent == *d && !condition.holds(x))) gone[i] = true;
+    const auto [place, x, only, gone] = detail::fixed_at(space_->model(), name, detail::to_value(value));
     std::vector<Dim<Config>> dims;
     for (std::size_t i = 0; i < gone.size(); ++i) {
-      const std::size_t at = model.declared[i];
-      if (gone[at]) continue;
       const auto& dim = parts_->dims[i];
-      dims.push_back(at == *d ? fixed(dim, model.value(*d, x), x) : dim);
+      if (!gone[i]) dims.push_back(i == place ? fixed(dim, only, x) : dim);
     }
     return Space(std::move(dims), parts_->rules);
   }
@@ -132,12 +113,11 @@ class Space {
 
   static Config config_of(const Parts& parts, const SearchSpace::Model& model, const Point& point) {
     if constexpr (dynamic) {
-      return model.params(point);
+      return detail::params_of(model, point);
     } else {
       Config config{};
       for (std::size_t d = 0; d < parts.at.size() && d < point.size(); ++d)
-        if (is_active(point[d]))
-          parts.dims[parts.at[d]].setter()(config, model.dimensions[d].domain_prior.snap(point[d]));
+        if (is_active(point[d])) parts.dims[parts.at[d]].setter()(config, detail::snapped(model, d, point[d]));
       return config;
     }
   }
@@ -200,7 +180,7 @@ Nested<Outer> nested(std::string_view prefix, Inner Outer::* member, const Space
         [member, get = dim.getter()](const Outer& config) { return get(config.*member); });
   }
   for (const auto& rule : inner.rules())
-    result.rules.push_back({detail::format("{}.{}", prefix, rule.name),
+    result.rules.push_back({std::string(prefix) + "." + rule.name,
                             [member, holds = rule.holds](const Outer& config) { return holds(config.*member); }});
   return result;
 }

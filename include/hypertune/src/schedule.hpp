@@ -1,6 +1,7 @@
 // Definitions: schedule.
 #pragma once
 
+#include <hypertune/schedule/detail/impl/epsilon_net.hpp>
 #include <hypertune/schedule/detail/impl/friedman.hpp>
 #include <hypertune/schedule/detail/impl/paired_tests.hpp>
 #include <hypertune/schedule/detail/impl/time_varying_bandit.hpp>
@@ -20,5 +21,6 @@
 #include <hypertune/schedule/impl/racing.hpp>
 #include <hypertune/schedule/impl/reason.hpp>
 #include <hypertune/schedule/impl/rung.hpp>
+#include <hypertune/schedule/impl/scheduler.hpp>
 #include <hypertune/schedule/impl/successive_halving.hpp>
 #include <hypertune/schedule/impl/welch.hpp>

@@ -11,6 +11,7 @@
 #include <hypertune/search/impl/nsga.hpp>
 #include <hypertune/search/impl/parzen.hpp>
 #include <hypertune/search/impl/replay.hpp>
+#include <hypertune/search/impl/searcher.hpp>
 #include <hypertune/search/impl/sobol.hpp>
 #include <hypertune/search/impl/tpe.hpp>
 #include <hypertune/search/impl/trial_ranking.hpp>

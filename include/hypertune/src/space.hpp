@@ -1,6 +1,10 @@
-// Definitions: space.
+// Definitions: space, and what all parts use.
 #pragma once
 
+#include <hypertune/detail/impl/error.hpp>
+#include <hypertune/detail/impl/format.hpp>
+#include <hypertune/detail/impl/option.hpp>
+#include <hypertune/detail/impl/random.hpp>
 #include <hypertune/space/detail/impl/build.hpp>
 #include <hypertune/space/detail/impl/domain_prior.hpp>
 #include <hypertune/space/detail/impl/grammar.hpp>

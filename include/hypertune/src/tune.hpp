@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/impl/definitions.hpp>
+#include <hypertune/impl/formatters.hpp>
 #include <hypertune/tune/impl/control.hpp>
 #include <hypertune/tune/impl/controller.hpp>
 #include <hypertune/tune/impl/controller_events.hpp>
@@ -14,6 +15,7 @@
 #include <hypertune/tune/impl/experiment_directory.hpp>
 #include <hypertune/tune/impl/experiment_state.hpp>
 #include <hypertune/tune/impl/judge.hpp>
+#include <hypertune/tune/impl/options.hpp>
 #include <hypertune/tune/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/resumption.hpp>
 #include <hypertune/tune/impl/stop.hpp>

@@ -1,16 +1,12 @@
 // Attributes: notes on a trial or on an experiment, besides its metrics.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
-#include <hypertune/error.hpp>
 #include <hypertune/space/params.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 namespace hypertune::inline v0 {
 
@@ -26,11 +22,9 @@ inline constexpr std::size_t max_attribute = 4096, max_attribute_name = 128, max
 namespace detail {
 
 constexpr bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-inline bool has_control(std::string_view text) { return std::any_of(text.begin(), text.end(), is_control); }
+bool has_control(std::string_view text);
 
-inline bool is_attribute_name(std::string_view name) {
-  return !name.empty() && name.size() <= max_attribute_name && !has_control(name);
-}
+bool is_attribute_name(std::string_view name);
 
 /// Error of kind `usage` for an invalid name.
 void require_attribute_name(std::string_view name);
@@ -38,10 +32,7 @@ void require_attribute_name(std::string_view name);
 /// The value as stored: a text that is too long is cut, between two characters, and ends in "…".
 Value bounded_attribute(Value value);
 
-inline bool is_nan(const Value& value) {
-  const auto* number = std::get_if<double>(&value);
-  return number != nullptr && *number != *number;
-}
+bool is_nan(const Value& value);
 
 /// Copies the attributes of `given` that are new or different into `kept`, and returns them. Invalid names, and names
 /// beyond the limit, are left out and counted in `left_out`.

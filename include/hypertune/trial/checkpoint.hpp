@@ -1,16 +1,12 @@
 // A checkpoint as a trial sees it: named files to write or to read.
 #pragma once
 
-#include <hypertune/error.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
-#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -21,7 +17,7 @@ struct CheckpointInfo {
   std::string name;         ///< the name of its folder below trials/<id>/checkpoints
   std::uint64_t bytes = 0;  ///< of all files together
   std::string digest;       ///< of the manifest, in hexadecimal: identifies the content
-  friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
+  friend bool operator==(const CheckpointInfo& a, const CheckpointInfo& b);
 };
 
 /// Throws an Error of kind `usage` unless `name` is a relative path that stays below its folder (no "..", no root, no
@@ -33,8 +29,7 @@ void require_safe_name(std::string_view name);
 class CheckpointWriter {
  public:
   /// `parent`: the name of the checkpoint that the trial continued from, if any.
-  CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging, std::string parent = {})
-      : trial_(trial), steps_(steps), staging_(std::move(staging)), parent_(std::move(parent)) {}
+  CheckpointWriter(TrialId trial, int steps, std::filesystem::path staging, std::string parent = {});
 
   /// The path for writing the file called `name` ("model.bin", "shards/0"). Folders in between are created. Error of
   /// kind `usage` if require_safe_name() refuses the name, of kind `io` if a folder cannot be created. Control characters
@@ -56,8 +51,7 @@ class CheckpointWriter {
 /// A sealed checkpoint, verified when it was opened.
 class Checkpoint {
  public:
-  Checkpoint(CheckpointInfo info, std::filesystem::path directory)
-      : info_(std::move(info)), directory_(std::move(directory)) {}
+  Checkpoint(CheckpointInfo info, std::filesystem::path directory);
 
   /// The path of the file called `name`; Error of kind `usage` if the checkpoint has no such file.
   std::filesystem::path file(std::string_view name) const;
@@ -71,33 +65,5 @@ class Checkpoint {
   CheckpointInfo info_;
   std::filesystem::path directory_;
 };
-
-inline void require_safe_name(std::string_view name) {
-  const std::filesystem::path path(name);
-  bool safe = !name.empty() && path.is_relative() && name.find('\0') == std::string_view::npos;
-  for (const auto& part : path) safe = safe && !part.empty() && part != ".." && part != ".";
-  if (!safe)
-    fail(Errc::usage, "'{}' cannot be a checkpoint file's name: use a relative path without '.', '..' or empty parts",
-         name);
-}
-
-inline std::filesystem::path CheckpointWriter::file(std::string_view name) const {
-  require_safe_name(name);
-  auto path = staging_ / name;
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  if (error) fail(Errc::io, "cannot make the folder '{}': {}", path.parent_path().string(), error.message());
-  return path;
-}
-
-inline bool Checkpoint::has(std::string_view name) const {
-  require_safe_name(name);
-  return std::filesystem::is_regular_file(directory_ / name);
-}
-
-inline std::filesystem::path Checkpoint::file(std::string_view name) const {
-  if (!has(name)) fail(Errc::usage, "checkpoint '{}' of trial {} has no file '{}'", info_.name, info_.trial, name);
-  return directory_ / name;
-}
 
 }  // namespace hypertune::inline v0

@@ -1,7 +1,6 @@
 // Context: what a running trial knows about its environment, and how it saves checkpoints.
 #pragma once
 
-#include <hypertune/error.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/group.hpp>
@@ -16,8 +15,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
-#include <utility>
 
 namespace hypertune::inline v0 {
 
@@ -45,11 +42,10 @@ class Context {
     std::shared_ptr<Group> group = nullptr;  ///< nullptr: there are no other workers
   };
 
-  explicit Context(Start start) : start_(std::move(start)), steps_(start_.next_step) {
-    if (!start_.group) start_.group = std::make_shared<Group>();
-  }
+  explicit Context(Start start);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
+  ~Context();
 
   TrialId trial() const { return start_.trial; }
   Attempt attempt() const { return start_.attempt; }
@@ -71,17 +67,14 @@ class Context {
   /// Bytes of the trial's log that are kept; 0: all.
   std::uint64_t log_limit() const { return start_.log_limit; }
   /// The file of the trial's log; with several workers, of this worker's output. Errors as of directory().
-  std::filesystem::path log() const { return directory() / start_.log; }
+  std::filesystem::path log() const;
   /// The checkpoint to continue from, if any.
   const std::optional<Checkpoint>& restore() const { return start_.restore; }
 
   /// Sets the functions that save and load. If there is a checkpoint to continue from, `load` is called before this
   /// returns. `save` is called between steps (never while the trial runs), when the policy or a preemption notice asks
   /// for it.
-  void checkpoints(Save save, const Load& load) {
-    save_ = std::move(save);
-    if (start_.restore) load(*start_.restore);
-  }
+  void checkpoints(Save save, const Load& load);
 
   /// Tells the runner that a long step is still making progress, for the hang limit. May be called from any thread.
   void alive() { beats_.fetch_add(1, std::memory_order_relaxed); }
@@ -95,12 +88,7 @@ class Context {
   /// there is room for, as without a request. It holds until the next request, also in later attempts of the trial.
   /// A number outside of the bounds of `Options::workers` is replaced by the nearest bound, and a notice says so.
   /// `Options::resize` and `hypertune resize` take precedence. Error of kind `usage` for a negative number.
-  void request_workers(int workers) {
-    if (workers < 0)
-      fail(Errc::usage, "a trial cannot request {} workers: 0 is as many as there is room for, else a positive number",
-           workers);
-    requested_workers_ = workers;
-  }
+  void request_workers(int workers);
   int requested_workers() const { return requested_workers_; }  ///< -1: no request in this attempt
 
   /// Steps that are done. A worker that joins others continues from their step.
@@ -110,21 +98,19 @@ class Context {
   /// For an attempt that may end within a step: `save` saves everything that it has done, `steps` steps and a part of
   /// the next one. It is called between steps or after the attempt has ended, or never. Another call of this function
   /// replaces it; an empty `save` removes it.
-  void set_final_save(int steps, Save save) {
-    final_save_ = save ? std::optional(FinalSave{steps, std::move(save)}) : std::nullopt;
-  }
+  void set_final_save(int steps, Save save);
 
   // For executors.
   struct FinalSave {
     int steps = 0;
     Save save;
   };
-  std::optional<FinalSave> take_final_save() { return std::exchange(final_save_, std::nullopt); }
+  std::optional<FinalSave> take_final_save();
   bool can_save() const { return static_cast<bool>(save_); }
-  void save(CheckpointWriter& out) const { save_(out); }
-  std::uint64_t beats() const { return beats_.load(std::memory_order_relaxed) + start_.group->beats(); }
+  void save(CheckpointWriter& out) const;
+  std::uint64_t beats() const;
   void request_stop() { stop_.store(true, std::memory_order_relaxed); }
-  void move_to(const Slot& slot) { start_.slot = slot; }  ///< for a paused run that continues elsewhere; between steps
+  void move_to(const Slot& slot);  ///< for a paused run that continues elsewhere; between steps
 
  private:
   Start start_;

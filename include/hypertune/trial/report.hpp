@@ -1,12 +1,9 @@
 // Report: the named metrics of a trial at a step.
 #pragma once
 
-#include <hypertune/error.hpp>
 #include <hypertune/trial/attributes.hpp>
 
-#include <algorithm>
 #include <initializer_list>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,10 +16,7 @@ namespace hypertune::inline v0 {
 using Metrics = std::vector<std::pair<std::string, double>>;
 
 /// The value of the first metric of this name; nullptr if there is none.
-inline const double* find_metric(const Metrics& metrics, std::string_view name) {
-  const auto found = std::find_if(metrics.begin(), metrics.end(), [&](const auto& m) { return m.first == name; });
-  return found == metrics.end() ? nullptr : &found->second;
-}
+const double* find_metric(const Metrics& metrics, std::string_view name);
 
 /// One report. `step` counts from 0. If the trial does not set it, the runner does: it is the step after the last one.
 struct Report {
@@ -38,8 +32,13 @@ struct Report {
   /// for each metric of an attempt.
   std::vector<std::pair<std::string, std::string>> units = {};
 
-  Report() = default;
-  explicit Report(Metrics values) : metrics(std::move(values)) {}
+  Report() noexcept;
+  explicit Report(Metrics values);
+  Report(const Report& other);
+  Report(Report&& other) noexcept;
+  Report& operator=(const Report& other);
+  Report& operator=(Report&& other) noexcept;
+  ~Report();
 
   /// Sets the step of this report. A step at or before the last recorded one counts as a repetition after a restart,
   /// and not again. Errors as of require_step().
@@ -66,7 +65,7 @@ void append_metrics(Metrics& metrics, std::string name, double value, More&&... 
 Report report(std::string name, double value);
 
 /// `report({{"accuracy", 0.93}, {"loss", 0.2}})`. Not within a co_yield: g++ 12 does not compile a braced list there.
-inline Report report(std::initializer_list<std::pair<std::string, double>> metrics) { return Report(Metrics(metrics)); }
+Report report(std::initializer_list<std::pair<std::string, double>> metrics);
 
 /// `co_yield report("accuracy", 0.93, "loss", 0.2)`: several metrics, as alternating names and values.
 template <class... More>

@@ -15,15 +15,13 @@ namespace hypertune::inline v0 {
 class CustomResources : public std::map<std::string, double> {
  public:
   using std::map<std::string, double>::map;
-  CustomResources() = default;
-  CustomResources(std::map<std::string, double> amounts)  // NOLINT: implicit on purpose
-      : std::map<std::string, double>(std::move(amounts)) {}
-  CustomResources(const CustomResources&) = default;
-  CustomResources(CustomResources&&) noexcept = default;
-  CustomResources& operator=(const CustomResources&) = default;
-  CustomResources& operator=(CustomResources&&) noexcept = default;
-  // If it is inlined into a program with braced initialisers, g++ 12 warns about a map that may be uninitialised.
-  [[gnu::noinline]] ~CustomResources() {}  // NOLINT(modernize-use-equals-default)
+  CustomResources() noexcept;
+  CustomResources(std::map<std::string, double> amounts);  // NOLINT: implicit on purpose
+  CustomResources(const CustomResources& other);
+  CustomResources(CustomResources&& other) noexcept;
+  CustomResources& operator=(const CustomResources& other);
+  CustomResources& operator=(CustomResources&& other) noexcept;
+  ~CustomResources();
 };
 
 /// What one trial needs. Zero means none.
@@ -41,19 +39,14 @@ struct Resources {
            "more than that ends the trial (enforced by the kernel where that is permitted, else by polling)");
     option("custom", self.custom, "countable resources of hosts: `{licence: 1}`");
   }
-  friend bool operator==(const Resources&, const Resources&) = default;
+  friend bool operator==(const Resources& a, const Resources& b);
 };
 
 namespace detail {
 
 /// Whether `has` suffices for `needs`. The tolerance is for rounding errors, such as that of ten times 0.1.
 inline bool fits(double needs, double has) { return needs <= has + 1e-9; }
-inline bool fits(const std::map<std::string, double>& needs, const std::map<std::string, double>& has) {
-  for (const auto& [name, amount] : needs)
-    if (const auto found = has.find(name); amount > 0 && (found == has.end() || !fits(amount, found->second)))
-      return false;
-  return true;
-}
+bool fits(const std::map<std::string, double>& needs, const std::map<std::string, double>& has);
 
 }  // namespace detail
 

@@ -6,6 +6,7 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/callback.hpp>
+#include <hypertune/record/callbacks.hpp>
 #include <hypertune/record/csv_logger.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/journal_reader.hpp>

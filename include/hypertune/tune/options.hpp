@@ -3,15 +3,18 @@
 
 #include <hypertune/checkpoint/policy.hpp>
 #include <hypertune/detail/old_name.hpp>
+#include <hypertune/execute/allocation.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/threads.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/schedule/fifo.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/default_searcher.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/show/dashboard_start.hpp>
+#include <hypertune/space/params.hpp>
+#include <hypertune/trial/attributes.hpp>
+#include <hypertune/trial/log_limit.hpp>
+#include <hypertune/trial/resources.hpp>
 #include <hypertune/tune/policies.hpp>
 #include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/setting.hpp>
@@ -24,6 +27,12 @@
 #include <vector>
 
 namespace hypertune::inline v0 {
+
+namespace detail {
+// The defaults of Options, so that not each file compiles how they are held.
+AnyScheduler default_scheduler();
+AnyExecutor default_executor();
+}  // namespace detail
 
 /// What the user sees while the experiment runs.
 enum class Display : std::uint8_t {
@@ -53,7 +62,7 @@ struct Options {
   /// trials to run (times the grid's size); 0: until the searcher is exhausted (a grid)
   Setting<std::int64_t> samples = Setting<std::int64_t>::unset(0);
   AnySearcher search = default_searcher();  ///< proposes configurations; by default Auto, which chooses an algorithm
-  AnyScheduler schedule = Fifo{};
+  AnyScheduler schedule = detail::default_scheduler();  ///< by default Fifo, which lets every trial end by itself
   // Not `= {}`: with optimisation, g++ 12 would warn that its members are uninitialised.
   Resources resources = Resources();                           ///< of each trial
   std::function<Resources(const Params&)> resources_for = {};  ///< … or as a function of its parameters
@@ -82,7 +91,7 @@ struct Options {
 
   StopCondition stop = {};
   CheckpointPolicy checkpoint = {};
-  AnyExecutor executor = threads();
+  AnyExecutor executor = detail::default_executor();  ///< by default threads()
 
   std::vector<Params> start_with = {};  ///< configurations to try first
   std::vector<KnownResult> known = {};  ///< configurations whose result is known
@@ -127,10 +136,6 @@ struct Options {
 };
 
 /// The objectives of `options`: those given, else metric and mode. Throws an Error of kind `usage` if there is none.
-inline std::vector<Objective> objectives_of(const Options& options) {
-  if (!options.objectives.empty()) return options.objectives;
-  if (options.metric->empty()) fail(Errc::usage, "no metric to tune: set .metric (or .objectives)");
-  return {{options.metric, options.mode}};
-}
+std::vector<Objective> objectives_of(const Options& options);
 
 }  // namespace hypertune::inline v0

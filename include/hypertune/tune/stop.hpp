@@ -1,25 +1,17 @@
 // Stop conditions: when a trial, or the whole experiment, ends.
 #pragma once
 
-#include <hypertune/error.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/trial.hpp>
 
-#include <fmt/format.h>
-
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
-#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -75,41 +67,8 @@ struct ExpectedGain {
 
 namespace detail {
 
-struct StopAtValue {
-  std::string metric;
-  double value;
-  std::optional<Mode> mode;  // maximize: at least, minimize: at most, nullopt: the mode of the objective
-};
-struct StopAtSteps {
-  std::int64_t steps;  // of one trial, or of all together
-};
-struct StopAtTime {
-  Seconds seconds;
-};
-struct StopAtFailures {
-  std::int64_t trials;
-};
-struct StopIfExperiment {
-  std::function<bool(const ExperimentProgressView&)> holds;
-  std::string text;
-};
-struct StopIfTrial {
-  std::function<bool(const TrialProgressView&)> holds;
-  std::string text;
-};
-using StopLeaf = std::variant<StopAtValue, StopAtSteps, StopAtTime, StopAtFailures, Plateau, StopIfExperiment,
-                              StopIfTrial, ExpectedGain>;
-
-struct StopNode {
-  enum class Kind : std::uint8_t { leaf, any, all } kind = Kind::leaf;
-  StopLeaf leaf = StopAtSteps{0};
-  std::vector<std::shared_ptr<const StopNode>> children = {};
-};
+struct StopNode;
 using StopTree = std::shared_ptr<const StopNode>;
-
-StopTree join(StopNode::Kind kind, StopTree a, StopTree b);
-
-inline StopTree stop_leaf(StopLeaf leaf) { return std::make_shared<StopNode>(StopNode{.leaf = std::move(leaf)}); }
 
 }  // namespace detail
 
@@ -134,24 +93,12 @@ class StopCondition {
 
   bool empty() const { return !trial_ && !experiment_; }
 
-  friend StopCondition operator|(const StopCondition& a, const StopCondition& b) {
-    return {detail::join(detail::StopNode::Kind::any, a.trial_, b.trial_),
-            detail::join(detail::StopNode::Kind::any, a.experiment_, b.experiment_)};
-  }
+  friend StopCondition operator|(const StopCondition& a, const StopCondition& b);
   /// Both sides must be on the experiment, or both on each trial; otherwise throws an Error of kind `usage`.
-  friend StopCondition operator&(const StopCondition& a, const StopCondition& b) {
-    if ((a.trial_ || b.trial_) && (a.experiment_ || b.experiment_))
-      fail(
-          Errc::usage,
-          "stop conditions: & joins a condition on each trial with one on the whole experiment; move the latter to the "
-          "trials by per_trial(…), or use |");
-    return {detail::join(detail::StopNode::Kind::all, a.trial_, b.trial_),
-            detail::join(detail::StopNode::Kind::all, a.experiment_, b.experiment_)};
-  }
+  friend StopCondition operator&(const StopCondition& a, const StopCondition& b);
 
   /// `.stop = at_most("loss", 0.1)`: holds once a trial's report is within the bound.
-  StopCondition(const MetricBound& bound)  // NOLINT: a bound on a metric is a condition
-      : experiment_(detail::stop_leaf(detail::StopAtValue{bound.metric, bound.value, bound.side})) {}
+  StopCondition(const MetricBound& bound);  // NOLINT: a bound on a metric is a condition
 
   /// Gives a readable error where the compiler would only say that no tune() matches these options.
   template <class T>
@@ -175,48 +122,23 @@ class StopCondition {
 
 /// Holds once a trial reports `metric` at `value` or better, in the sense of the objective of that name. For a metric
 /// that is no objective use at_least() or at_most(). NaN and infinite reports are ignored.
-inline StopCondition until(std::string metric, double value) {
-  if (!std::isfinite(value)) fail(Errc::usage, "stop condition: '{}' can never reach {}", metric, value);
-  return {nullptr, detail::stop_leaf(detail::StopAtValue{std::move(metric), value, std::nullopt})};
-}
+StopCondition until(std::string metric, double value);
 /// `metric` is `value` or more, whether it is an objective or not. In `.stop`: holds once a trial reports this. In
 /// `.constraints`: trials should satisfy this.
-inline MetricBound at_least(std::string metric, double value) {
-  if (!std::isfinite(value)) fail(Errc::usage, "bound on '{}': no value can be judged by {}", metric, value);
-  return {std::move(metric), Mode::maximize, value};
-}
+MetricBound at_least(std::string metric, double value);
 /// `metric` is `value` or less, whether it is an objective or not; otherwise like at_least().
-inline MetricBound at_most(std::string metric, double value) {
-  if (!std::isfinite(value)) fail(Errc::usage, "bound on '{}': no value can be judged by {}", metric, value);
-  return {std::move(metric), Mode::minimize, value};
-}
+MetricBound at_most(std::string metric, double value);
 // For two bounds. A bound and a condition are joined by the condition's own operators.
-inline StopCondition operator|(const MetricBound& a, const MetricBound& b) {
-  return StopCondition(a) | StopCondition(b);
-}
-inline StopCondition operator&(const MetricBound& a, const MetricBound& b) {
-  return StopCondition(a) & StopCondition(b);
-}
+StopCondition operator|(const MetricBound& a, const MetricBound& b);
+StopCondition operator&(const MetricBound& a, const MetricBound& b);
 /// Each trial ends after `n` steps (1 or more).
-inline StopCondition steps(std::int64_t n) {
-  if (n < 1) fail(Errc::usage, "stop condition: steps is {}, but must be at least 1", n);
-  return {detail::stop_leaf(detail::StopAtSteps{n}), nullptr};
-}
+StopCondition steps(std::int64_t n);
 /// The experiment has run for `seconds` (more than 0), in all its sessions together.
-inline StopCondition within(Seconds seconds) {
-  if (!(seconds > 0)) fail(Errc::usage, "stop condition: time is {} s, but must be above 0", seconds);
-  return {nullptr, detail::stop_leaf(detail::StopAtTime{seconds})};
-}
+StopCondition within(Seconds seconds);
 /// All trials together have done `n` steps (1 or more).
-inline StopCondition total_steps(std::int64_t n) {
-  if (n < 1) fail(Errc::usage, "stop condition: total_steps is {}, but must be at least 1", n);
-  return {nullptr, detail::stop_leaf(detail::StopAtSteps{n})};
-}
+StopCondition total_steps(std::int64_t n);
 /// `n` trials (1 or more) have failed for good.
-inline StopCondition failed_trials(std::int64_t n) {
-  if (n < 1) fail(Errc::usage, "stop condition: failed_trials is {}, but must be at least 1", n);
-  return {nullptr, detail::stop_leaf(detail::StopAtFailures{n})};
-}
+StopCondition failed_trials(std::int64_t n);
 /// The best values of the `last` best trials have a standard deviation of at most `tolerance`, and still have it after
 /// `patience` further trials have ended. Checked when a trial that did not fail ends. Under per_trial(): the same for
 /// the `last` reports of one trial.
@@ -229,31 +151,14 @@ StopCondition expected_gain(ExpectedGain rule);
 /// A condition of your own on the experiment; `text` is the reason that users see. Called after each report, after the
 /// end of each trial, and at time limits. It must depend on nothing but its argument, so that a resumed experiment
 /// decides the same.
-inline StopCondition stop_if(std::function<bool(const ExperimentProgressView&)> holds,
-                             std::string text = "a stop condition of the program") {
-  if (!holds) fail(Errc::usage, "stop condition: stop_if() was given an empty function");
-  return {nullptr, detail::stop_leaf(detail::StopIfExperiment{std::move(holds), std::move(text)})};
-}
+StopCondition stop_if(std::function<bool(const ExperimentProgressView&)> holds,
+                      std::string text = "a stop condition of the program");
 /// A condition of your own on each trial, called after each of its reports.
-inline StopCondition stop_trial_if(std::function<bool(const TrialProgressView&)> holds,
-                                   std::string text = "a stop condition of the program") {
-  if (!holds) fail(Errc::usage, "stop condition: stop_trial_if() was given an empty function");
-  return {detail::stop_leaf(detail::StopIfTrial{std::move(holds), std::move(text)}), nullptr};
-}
-
-namespace detail {
-
-StopTree move_to_trials(const StopTree& tree);
-
-}  // namespace detail
+StopCondition stop_trial_if(std::function<bool(const TrialProgressView&)> holds,
+                            std::string text = "a stop condition of the program");
 
 /// The same condition, checked for each trial by itself: its metrics, its steps, its time. Throws an Error of kind
 /// `usage` for conditions that have no meaning for one trial (failed_trials, expected_gain, stop_if).
-inline StopCondition per_trial(const StopCondition& condition) {
-  return {detail::join(detail::StopNode::Kind::any, condition.trial(), detail::move_to_trials(condition.experiment())),
-          nullptr};
-}
+StopCondition per_trial(const StopCondition& condition);
 
 }  // namespace hypertune::inline v0
-
-#include <hypertune/tune/stop_judge.hpp>  // TrialStop and ExperimentStop, which check the conditions

@@ -3,13 +3,18 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/tune/stop.hpp>
+#include <hypertune/tune/stop_tree.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>

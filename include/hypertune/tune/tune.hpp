@@ -31,7 +31,7 @@ class write_ht_Options_before_the_brace_to_see_which_option_is_wrong {
   explicit write_ht_Options_before_the_brace_to_see_which_option_is_wrong(Nobody, Nobody);
 };
 
-inline std::string first_metric(const Options& options) { return objectives_of(options).front().metric; }
+std::string first_metric(const Options& options);
 
 }  // namespace detail
 
@@ -68,9 +68,7 @@ Results tune(const Space<Config>& space, Options options) {
 }
 
 /// The same for a Program made elsewhere (an external command, a user's own).
-inline Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
-  return Tuner(space, std::move(program), std::move(options)).run();
-}
+Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options);
 
 // The overloads below give a readable error for calls that match none of the above.
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/options.hpp>
+#include <hypertune/record/results.hpp>
 #include <hypertune/schedule/asha.hpp>
 #include <hypertune/schedule/fifo.hpp>
 #include <hypertune/schedule/hyper_sched.hpp>

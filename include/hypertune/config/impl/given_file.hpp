@@ -11,6 +11,7 @@
 #include <hypertune/record/csv_line.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/results.hpp>
+#include <hypertune/space/detail/model.hpp>
 
 #include <algorithm>
 #include <array>

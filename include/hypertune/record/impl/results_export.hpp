@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/record/impl/results_state.hpp>
 #include <hypertune/record/journal_reader.hpp>
 #include <hypertune/record/json_writer.hpp>
 #include <hypertune/record/results.hpp>
@@ -71,26 +72,26 @@ std::string Results::csv() const {
     detail::append_csv(out, detail::format("{}{}", prefix, name));
   };
   const auto params = param_names();
-  for (const auto& objective : info_.objectives) field("best_", detail::metric_key(objective.metric));
-  if (!info_.constraints.empty()) out += ",feasible";
+  for (const auto& objective : self().info.objectives) field("best_", detail::metric_key(objective.metric));
+  if (!self().info.constraints.empty()) out += ",feasible";
   for (const auto& name : params) field("params_", name);
-  for (const auto& name : names_) field("metrics_", name);
+  for (const auto& name : self().names) field("metrics_", name);
   const auto attributes = attribute_names();
   for (const auto& name : attributes) field("attributes_", name);
   out += ",failures,cause,duration\n";
   for (const TrialResult& trial : trials()) {
     out += detail::format("{},{},{},", trial.trial, to_string(trial.state), trial.steps);
     if (trial.best) out += detail::format("{}", trial.best->step);
-    for (const auto& objective : info_.objectives) {
+    for (const auto& objective : self().info.objectives) {
       const auto best = best_report(trial.trial, objective);
       field("", best ? detail::format("{}", best->value) : "");
     }
-    if (!info_.constraints.empty()) field("", !trial.feasible ? "" : *trial.feasible ? "true" : "false");
+    if (!self().info.constraints.empty()) field("", !trial.feasible ? "" : *trial.feasible ? "true" : "false");
     for (const auto& name : params) {
       const Value* value = trial.params.find(name);
       field("", value == nullptr ? "" : to_string(*value));
     }
-    for (const auto& name : names_) {
+    for (const auto& name : self().names) {
       const double* value = find_metric(trial.metrics, name);
       field("", value == nullptr ? "" : detail::format("{}", *value));
     }
@@ -124,7 +125,7 @@ void Results::write_json(const std::function<void(std::string_view)>& sink, bool
   out.begin_array();
   std::size_t next = 0;  // index of the trial that is written next
   const auto finish = [&] {
-    detail::put_trial(out.next("\n"), result(trials_[next], first_objective()));
+    detail::put_trial(out.next("\n"), result(self().trials[next], first_objective()));
     if (history) {
       out.key("history").begin_array();
       if (reports.size() > 0) out.raw(std::exchange(reports, detail::JsonWriter(JsonFor::file)).take());
@@ -134,17 +135,17 @@ void Results::write_json(const std::function<void(std::string_view)>& sink, bool
     ++next;
     sink(out.take());
   };
-  if (history && !trials_.empty())
+  if (history && !self().trials.empty())
     JournalReader(directory())
         .histories(
             [&](const Record& record) {
               const auto& report = std::get<record::TrialReported>(record.what);
-              while (next < trials_.size() && trials_[next].id < report.trial) finish();
-              if (next == trials_.size() || trials_[next].id != report.trial) return;
+              while (next < self().trials.size() && self().trials[next].id < report.trial) finish();
+              if (next == self().trials.size() || self().trials[next].id != report.trial) return;
               detail::put_report(reports, report);
             },
-            info_.records);
-  while (next < trials_.size()) finish();
+            self().info.records);
+  while (next < self().trials.size()) finish();
   sink(out.white(next == 0 ? "" : "\n").end_array().white("\n").take());
 }
 

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/record/impl/results_state.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/record/text_table.hpp>
 
@@ -17,15 +18,15 @@ namespace hypertune::inline v0 {
 
 std::string Results::table(const TableOptions& options) const {
   const auto params = param_names(), attributes = attribute_names();
-  const bool any_failure =
-      std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.failure_count() > 0; });
-  const bool any_cause =
-      std::any_of(trials_.begin(), trials_.end(), [](const TrialData& trial) { return trial.cause != nullptr; });
+  const bool any_failure = std::any_of(self().trials.begin(), self().trials.end(),
+                                       [](const TrialData& trial) { return trial.failure_count() > 0; });
+  const bool any_cause = std::any_of(self().trials.begin(), self().trials.end(),
+                                     [](const TrialData& trial) { return trial.cause != nullptr; });
   using detail::terminal::Cell;
   std::vector<detail::terminal::TextTable::Column> columns{{"trial", true}, {"state"}, {"steps", true}};
-  for (const auto& objective : info_.objectives) columns.push_back({objective.metric, true, 8});
-  if (!info_.objectives.empty()) columns.push_back({"at step", true});
-  if (!info_.constraints.empty()) columns.push_back({"feasible"});
+  for (const auto& objective : self().info.objectives) columns.push_back({objective.metric, true, 8});
+  if (!self().info.objectives.empty()) columns.push_back({"at step", true});
+  if (!self().info.constraints.empty()) columns.push_back({"feasible"});
   for (const auto& name : params) columns.push_back({name, true, 6});
   for (const auto& name : attributes) columns.push_back({name, false, 32});
   if (any_failure) columns.push_back({"failures", true});
@@ -34,12 +35,12 @@ std::string Results::table(const TableOptions& options) const {
   for (const TrialId id : ranked(options.rows)) {
     const TrialResult trial = this->trial(id);
     std::vector<Cell> row{id, to_string(trial.state), std::int64_t{trial.steps}};
-    for (const auto& objective : info_.objectives) {
+    for (const auto& objective : self().info.objectives) {
       const auto best = best_report(id, objective);
       row.push_back(best ? Cell(best->value, 6) : "-");
     }
-    if (!info_.objectives.empty()) row.push_back(trial.best ? Cell(std::int64_t{trial.best->step}) : "-");
-    if (!info_.constraints.empty()) row.push_back(!trial.feasible ? "-" : *trial.feasible ? "yes" : "no");
+    if (!self().info.objectives.empty()) row.push_back(trial.best ? Cell(std::int64_t{trial.best->step}) : "-");
+    if (!self().info.constraints.empty()) row.push_back(!trial.feasible ? "-" : *trial.feasible ? "yes" : "no");
     for (const auto& name : params) row.push_back(Cell::of(trial.params.find(name), 5));
     for (const auto& name : attributes) {
       constexpr std::size_t widest = 80;  // a text may have thousands of bytes; --format json and csv have all of it

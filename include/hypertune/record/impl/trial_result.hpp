@@ -6,6 +6,21 @@
 
 namespace hypertune::inline v0 {
 
+bool operator==(const BestReport& a, const BestReport& b) {
+  return a.metric == b.metric && a.step == b.step && a.value == b.value;
+}
+
+bool operator==(const ScheduleEntry& a, const ScheduleEntry& b) {
+  return a.from_step == b.from_step && a.params == b.params && a.trial == b.trial;
+}
+
+TrialResult::TrialResult() = default;
+TrialResult::TrialResult(const TrialResult& other) = default;
+TrialResult::TrialResult(TrialResult&& other) noexcept = default;
+TrialResult& TrialResult::operator=(const TrialResult& other) = default;
+TrialResult& TrialResult::operator=(TrialResult&& other) noexcept = default;
+TrialResult::~TrialResult() = default;
+
 std::string to_string(const TrialResult& result) {
   using detail::terminal::printable;
   std::string text = detail::format("trial {}  ", result.trial);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/schedule/explore.hpp>
+#include <hypertune/space/detail/model.hpp>
 
 #include <algorithm>
 #include <cmath>

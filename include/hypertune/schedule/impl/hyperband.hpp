@@ -2,9 +2,15 @@
 #pragma once
 
 #include <hypertune/schedule/hyperband.hpp>
+#include <hypertune/schedule/rung.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -30,6 +36,78 @@ std::vector<std::vector<BracketRung>> hyperband_brackets(int max_steps, int redu
 }  // namespace hypertune::inline v0
 
 namespace hypertune::inline v0::detail {
+
+class HyperBandState {
+ public:
+  HyperBandState() = default;
+  HyperBandState(int max, int reduction) : plans_(hyperband_brackets(max, reduction)), max_(max) {}
+
+  bool ready() const { return !plans_.empty(); }
+
+  void create(TrialId trial);
+  /// `over`: it does not pause (Progress::over), so that its bracket goes on without it, as if it had failed.
+  Decision report(TrialId trial, int steps, double loss, bool over = false);
+  void resume(TrialId trial);
+  void end(TrialId trial);
+  Choice choose(const Pool& pool);
+  std::string why(TrialId trial, const LossText& losses) const;
+
+ private:
+  enum class State : std::uint8_t { training, waiting, promoted, lost };
+
+  struct Place {
+    std::uint64_t bracket;
+    std::size_t rung = 0;  // the last rung that it was promoted to
+    int steps = 0;
+    State state = State::training;
+  };
+  struct Bracket {
+    std::size_t plan = 0;
+    std::size_t rung = 0;              // the rung that its trials train towards
+    std::int64_t members = 0;          // trials assigned to it
+    std::int64_t training = 0;         // trials that have not reached the rung yet
+    bool closed = false;               // gets no more trials
+    std::vector<RungEntry> arrived{};  // trials that are paused at the rung
+  };
+
+  struct Winner {
+    TrialId trial;
+    std::size_t rung;  // a trial may win several times; this tells outdated entries from the latest
+  };
+
+  bool still_promoted(const Winner& winner) const {
+    const auto found = places_.find(winner.trial);
+    return found != places_.end() && found->second.state == State::promoted && found->second.rung == winner.rung;
+  }
+  Bracket* find_bracket(std::uint64_t number) {
+    const std::uint64_t first = first_free_ - brackets_.size();
+    return number < first ? nullptr : &brackets_[static_cast<std::size_t>(number - first)];
+  }
+  Bracket& bracket_of(const Place& place) { return *find_bracket(place.bracket); }
+
+  void close(std::uint64_t number);
+
+  /// How many of the arrived trials (in order of loss) are promoted to `rung`.
+  std::size_t promotions(const Bracket& bracket, std::size_t rung, const std::vector<RungEntry>& arrived) const;
+
+  /// The first trial that halve() would promote if the bracket were closed now. Changes nothing.
+  std::optional<TrialId> first_to_resume(const Bracket& bracket) const;
+
+  // Once all trials of a closed bracket have reached its rung or ended, promotes the best. A trial that has already
+  // done the steps of the next rung (its reports skip some) arrives there at once.
+  void halve(std::uint64_t number);
+
+  std::vector<std::vector<BracketRung>> plans_;
+  int max_ = 0;
+  std::size_t next_plan_ = 0;
+  std::deque<Bracket> brackets_;  // from the oldest unfinished one; only the last may be open
+  TrialId newest_ = -1;
+  std::uint64_t first_free_ = 0;                       // the number of the next bracket
+  std::unordered_map<TrialId, Place> places_;          // of trials that have not ended
+  std::deque<Winner> winners_;                         // to be resumed; outdated entries are skipped
+  std::deque<TrialId> losers_;                         // to be stopped; ended trials are skipped
+  std::unordered_map<TrialId, RungVerdict> verdicts_;  // of the losers
+};
 
 void HyperBandState::create(TrialId trial) {
   if (places_.contains(trial)) return;
@@ -170,4 +248,31 @@ void HyperBandState::halve(std::uint64_t number) {
     brackets_.pop_front();
 }
 
+HyperBandState& prepared(HyperBand& hyperband) {
+  HyperBandState& state = hyperband.state_.made();
+  if (!state.ready()) state = HyperBandState(hyperband.max_steps, hyperband.reduction_factor);
+  return state;
+}
+
 }  // namespace hypertune::inline v0::detail
+
+namespace hypertune::inline v0 {
+
+void HyperBand::on_create(TrialId trial) { detail::prepared(*this).create(trial); }
+
+Decision HyperBand::on_report(const Progress& progress) {
+  return detail::prepared(*this).report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()),
+                                        progress.over);
+}
+
+void HyperBand::on_resume(TrialId trial) { detail::prepared(*this).resume(trial); }
+
+void HyperBand::on_end(TrialId trial, TrialState) { detail::prepared(*this).end(trial); }
+
+Choice HyperBand::choose_next(const Pool& pool) { return detail::prepared(*this).choose(pool); }
+
+std::string HyperBand::why(TrialId trial, const LossText& losses) const {
+  return state_.or_default().why(trial, losses);
+}
+
+}  // namespace hypertune::inline v0

@@ -2,11 +2,57 @@
 #pragma once
 
 #include <hypertune/schedule/learning_curve.hpp>
+#include <hypertune/schedule/welch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <unordered_map>
 
 namespace hypertune::inline v0::detail {
+
+/// Extrapolates a learning curve: an ensemble of curves level + amount * s^-b (power laws) and
+/// level + amount * exp(-k s), over a grid of b and k. Level and amount of each are fitted by Bayesian linear
+/// regression with unknown noise (normal-inverse-gamma); the curves are weighted by their evidence. All integrals are
+/// exact, so that nothing is sampled. The cost of adding a value depends only on the size of the grid, not on the
+/// number of earlier values.
+class CurveEnsemble {
+ public:
+  /// Adds the value after `step` steps, 1 or more. The value must be finite.
+  void add(double step, double value);
+  std::size_t count() const { return count_; }
+
+  /// The probability that the value after `step` steps is below `target`.
+  double below(double step, double target) const;
+
+ private:
+  static constexpr std::size_t powers = 16, exponentials = 12, size = powers + exponentials;
+
+  static double basis(std::size_t j, double step);
+  static double student_below(double t, double freedom) {
+    const double tail = 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t));
+    return t > 0 ? 1 - tail : tail;
+  }
+
+  std::size_t count_ = 0;
+  double first_ = 0, low_ = 0, high_ = 0, sum_ = 0, squares_ = 0;
+  std::array<double, size> x_{}, xx_{}, xy_{};
+};
+
+struct LearningCurveState {
+  struct Trial {
+    CurveEnsemble curve;
+    int reports = 0;
+  };
+  std::unordered_map<TrialId, Trial> trials{};  // running trials
+  double best = worst_loss;
+  struct Verdict {
+    double loss = worst_loss, bar = worst_loss, chance = 0;
+    int steps = 0;
+  };
+  Verdict verdict{};  // on the last trial that was stopped
+};
 
 void CurveEnsemble::add(double step, double value) {
   if (count_ == 0) {
@@ -81,28 +127,35 @@ double CurveEnsemble::basis(std::size_t j, double step) {
 namespace hypertune::inline v0 {
 
 Decision LearningCurve::on_report(const Progress& progress) {
-  Trial& trial = trials_[progress.trial];
+  auto& state = state_.made();
+  auto& trial = state.trials[progress.trial];
   ++trial.reports;
   const double loss = progress.loss();
   const bool finite = std::isfinite(loss);
   if (finite) trial.curve.add(progress.steps, loss);
-  const double best = best_;  // of all reports before this one
-  if (finite) best_ = std::min(best_, loss);
+  const double best = state.best;  // of all reports before this one
+  if (finite) state.best = std::min(state.best, loss);
   if (progress.steps >= max_steps) return Decision::complete;
   if (trial.reports < points || !std::isfinite(best)) return Decision::proceed;
-  verdict_ = {.loss = loss, .bar = best, .chance = 0, .steps = progress.steps};
+  state.verdict = {.loss = loss, .bar = best, .chance = 0, .steps = progress.steps};
   if (trial.curve.count() == 0) return Decision::stop;
   if (trial.curve.count() < static_cast<std::size_t>(points) || loss <= best) return Decision::proceed;
-  verdict_.chance = trial.curve.below(max_steps, best);
-  return verdict_.chance < chance ? Decision::stop : Decision::proceed;
+  state.verdict.chance = trial.curve.below(max_steps, best);
+  return state.verdict.chance < chance ? Decision::stop : Decision::proceed;
 }
 
 std::string LearningCurve::why(TrialId, const LossText& losses) const {
-  if (!std::isfinite(verdict_.loss) && verdict_.chance == 0)
+  const auto& state = state_.or_default();
+  if (!std::isfinite(state.verdict.loss) && state.verdict.chance == 0)
     return detail::format("after {} reports without a finite {}", points, losses.name());
   return detail::format("at step {}: {}, with a chance of {:.2g} to get there in {} steps ({:g} is asked for)",
-                        verdict_.steps, losses.against(verdict_.loss, verdict_.bar), verdict_.chance, max_steps,
-                        chance);
+                        state.verdict.steps, losses.against(state.verdict.loss, state.verdict.bar),
+                        state.verdict.chance, max_steps, chance);
+}
+
+void LearningCurve::on_end(TrialId trial, TrialState) {
+  auto& state = state_.made();
+  state.trials.erase(trial);
 }
 
 }  // namespace hypertune::inline v0

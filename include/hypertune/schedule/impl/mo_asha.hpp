@@ -1,96 +1,47 @@
 // MoAsha: definitions.
 #pragma once
 
+#include <hypertune/schedule/detail/epsilon_net.hpp>
 #include <hypertune/schedule/mo_asha.hpp>
+#include <hypertune/schedule/rung.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
+#include <unordered_map>
+#include <vector>
 
 namespace hypertune::inline v0::detail {
 
-bool dominates(const LossVector& a, const LossVector& b) {
-  bool better = false;
-  for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
-    if (a[k] > b[k]) return false;
-    better = better || a[k] < b[k];
-  }
-  return better;
-}
+struct MoAshaState {
+  struct Rung {
+    int steps = 0;
+    std::vector<LossVector> losses{};  // a ring buffer of the latest
+    std::size_t oldest = 0;
+  };
+  std::vector<Rung> rungs{};
+  std::unordered_map<TrialId, std::size_t> next{};  // of running trials
+  LossVector judged{};                              // the losses of the last report
+};
 
-bool among_first(const std::vector<LossVector>& points, std::size_t target, std::size_t quota) {
-  const auto finite = [&](std::size_t i) {
-    return std::all_of(points[i].begin(), points[i].end(), [](double v) { return std::isfinite(v); });
+/// Whether a trial passes a rung with these losses, which enter it.
+bool enter(MoAshaState::Rung& rung, const LossVector& losses, const MoAsha& options) {
+  if (rung.losses.size() < static_cast<std::size_t>(options.history)) {
+    rung.losses.push_back(losses);
+  } else {
+    rung.losses[rung.oldest] = losses;
+    rung.oldest = (rung.oldest + 1) % rung.losses.size();
+  }
+  const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(options.reduction_factor);
+  if (quota == 0) return true;  // too few trials to compare with
+  const auto finite = [](const LossVector& v) {
+    return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
   };
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < points.size(); ++i)
-    if (finite(i)) order.push_back(i);
-  if (!finite(target)) {  // non-finite points rank after all finite ones, in the order of arrival
-    std::size_t place = order.size();
-    for (std::size_t i = 0; i < target; ++i) place += !finite(i);
-    return place < quota;
-  }
-  // A point ranks after all points that dominate it.
-  std::size_t beaten_by = 0;
-  for (const std::size_t i : order)
-    if (dominates(points[i], points[target]) && ++beaten_by >= quota) return false;
-  // In lexicographic order no point is dominated by a later one: each goes to the first front in which no point
-  // dominates it (Zhang et al., "An Efficient Approach to Nondominated Sorting", 2015).
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t i, std::size_t j) { return points[i] != points[j] ? points[i] < points[j] : i < j; });
-  std::vector<std::vector<std::size_t>> fronts;
-  std::size_t home = 0;
-  for (const std::size_t i : order) {
-    const auto beaten_in = [&](const std::vector<std::size_t>& front) {
-      return std::any_of(front.rbegin(), front.rend(), [&](std::size_t j) { return dominates(points[j], points[i]); });
-    };
-    // If a point is dominated by a member of a front, it is also dominated in all earlier fronts: so search by
-    // bisection.
-    const auto free = std::partition_point(fronts.begin(), fronts.end(), beaten_in);
-    const auto place = static_cast<std::size_t>(free - fronts.begin());
-    if (place == fronts.size()) fronts.emplace_back();
-    fronts[place].push_back(i);
-    if (i == target) home = place;
-  }
-  std::size_t placed = 0;
-  for (std::size_t f = 0; f < home; ++f) placed += fronts[f].size();
-  std::vector<std::size_t>& front = fronts[home];
-  if (placed >= quota) return false;
-  if (placed + front.size() <= quota) return true;
-  std::sort(front.begin(), front.end());
-  const std::size_t dimensions = points[target].size();
-  LossVector low(dimensions, std::numeric_limits<double>::infinity()), high(dimensions, -low.front());
-  for (const std::size_t i : front)
-    for (std::size_t k = 0; k < dimensions; ++k) {
-      low[k] = std::min(low[k], points[i][k]);
-      high[k] = std::max(high[k], points[i][k]);
-    }
-  const auto distance = [&](std::size_t i, std::size_t j) {
-    double sum = 0;
-    for (std::size_t k = 0; k < dimensions; ++k) {
-      const double width = high[k] / 2 - low[k] / 2;
-      const double d = width > 0 ? (points[i][k] / 2 - points[j][k] / 2) / width : 0;
-      sum += d * d;
-    }
-    return sum;
-  };
-  std::vector<double> nearest(front.size(), std::numeric_limits<double>::infinity());
-  std::vector<bool> chosen(front.size(), false);
-  std::size_t next = 0;
-  for (std::size_t i = 1; i < front.size(); ++i)
-    if (points[front[i]].front() < points[front[next]].front()) next = i;
-  for (; placed < quota; ++placed) {
-    if (front[next] == target) return true;
-    chosen[next] = true;
-    std::size_t farthest = front.size();
-    for (std::size_t i = 0; i < front.size(); ++i) {
-      if (chosen[i]) continue;
-      nearest[i] = std::min(nearest[i], distance(front[i], front[next]));
-      if (farthest == front.size() || nearest[i] > nearest[farthest]) farthest = i;
-    }
-    next = farthest;
-  }
-  return false;
+  if (!finite(losses)) return std::none_of(rung.losses.begin(), rung.losses.end(), finite);
+  // Trials with equal losses are treated alike: all rank as the first of them.
+  const auto first = std::find(rung.losses.begin(), rung.losses.end(), losses);
+  return among_first(rung.losses, static_cast<std::size_t>(first - rung.losses.begin()), quota);
 }
 
 }  // namespace hypertune::inline v0::detail
@@ -104,46 +55,36 @@ void MoAsha::check() const {
 }
 
 Decision MoAsha::on_report(const Progress& progress) {
-  if (rungs_.empty())
-    for (const int steps : detail::rung_steps(grace_period, max_steps, reduction_factor)) rungs_.push_back({steps});
+  auto& state = state_.made();
+  if (state.rungs.empty())
+    for (const int steps : detail::rung_steps(grace_period, max_steps, reduction_factor))
+      state.rungs.push_back({steps});
   detail::LossVector losses(progress.losses.begin(), progress.losses.end());
   if (losses.empty()) losses.push_back(worst_loss);
   for (double& loss : losses) loss = detail::ranked_loss(loss);
-  judged_ = losses;
+  state.judged = losses;
   bool survives = true;
-  std::size_t& next = next_[progress.trial];
-  for (; survives && next < rungs_.size() && rungs_[next].steps <= progress.steps; ++next)
-    survives = enter(rungs_[next], losses);
+  std::size_t& next = state.next[progress.trial];
+  for (; survives && next < state.rungs.size() && state.rungs[next].steps <= progress.steps; ++next)
+    survives = enter(state.rungs[next], losses, *this);
   if (progress.steps >= max_steps) return Decision::complete;
   return survives ? Decision::proceed : Decision::stop;
 }
 
 std::string MoAsha::why(TrialId trial, const LossText& losses) const {
-  const auto next = next_.find(trial);
-  if (next == next_.end() || next->second == 0 || next->second > rungs_.size()) return {};
+  const auto& state = state_.or_default();
+  const auto next = state.next.find(trial);
+  if (next == state.next.end() || next->second == 0 || next->second > state.rungs.size()) return {};
   const std::size_t at = next->second - 1;
-  const auto& rung = rungs_[at];
+  const auto& rung = state.rungs[at];
   return detail::format("at rung {} ({} step{}): {}, not among the best {} of {} by all objectives", at + 1, rung.steps,
-                        rung.steps == 1 ? "" : "s", losses.named(judged_),
+                        rung.steps == 1 ? "" : "s", losses.named(state.judged),
                         rung.losses.size() / static_cast<std::size_t>(reduction_factor), rung.losses.size());
 }
 
-bool MoAsha::enter(Rung& rung, const detail::LossVector& losses) const {
-  if (rung.losses.size() < static_cast<std::size_t>(history)) {
-    rung.losses.push_back(losses);
-  } else {
-    rung.losses[rung.oldest] = losses;
-    rung.oldest = (rung.oldest + 1) % rung.losses.size();
-  }
-  const std::size_t quota = rung.losses.size() / static_cast<std::size_t>(reduction_factor);
-  if (quota == 0) return true;  // too few trials to compare with
-  const auto finite = [](const detail::LossVector& v) {
-    return std::all_of(v.begin(), v.end(), [](double x) { return std::isfinite(x); });
-  };
-  if (!finite(losses)) return std::none_of(rung.losses.begin(), rung.losses.end(), finite);
-  // Trials with equal losses are treated alike: all rank as the first of them.
-  const auto first = std::find(rung.losses.begin(), rung.losses.end(), losses);
-  return detail::among_first(rung.losses, static_cast<std::size_t>(first - rung.losses.begin()), quota);
+void MoAsha::on_end(TrialId trial, TrialState) {
+  auto& state = state_.made();
+  state.next.erase(trial);
 }
 
 }  // namespace hypertune::inline v0

@@ -3,10 +3,25 @@
 
 #include <hypertune/schedule/patience.hpp>
 
+#include <unordered_map>
+
+namespace hypertune::inline v0::detail {
+
+struct PatienceState {
+  struct Trial {
+    int best_steps = 0;
+    double best = worst_loss;
+  };
+  std::unordered_map<TrialId, Trial> trials{};  ///< running
+};
+
+}  // namespace hypertune::inline v0::detail
+
 namespace hypertune::inline v0 {
 
 Decision Patience::on_report(const Progress& progress) {
-  Trial& trial = trials_[progress.trial];
+  auto& state = state_.made();
+  auto& trial = state.trials[progress.trial];
   if (progress.loss() < trial.best - min_delta) {
     trial.best = progress.loss();
     trial.best_steps = progress.steps;
@@ -17,13 +32,19 @@ Decision Patience::on_report(const Progress& progress) {
 }
 
 std::string Patience::why(TrialId id, const LossText& losses) const {
-  const auto found = trials_.find(id);
-  if (found == trials_.end()) return {};
-  const Trial& trial = found->second;
+  const auto& state = state_.or_default();
+  const auto found = state.trials.find(id);
+  if (found == state.trials.end()) return {};
+  const auto& trial = found->second;
   if (trial.best == worst_loss) return detail::format("after {} steps without a finite {}", patience, losses.name());
   return detail::format("after {} steps without an improvement{}: best {} after {} step{}", patience,
                         min_delta > 0 ? detail::format(" by more than {:g}", min_delta) : "", losses.named(trial.best),
                         trial.best_steps, trial.best_steps == 1 ? "" : "s");
+}
+
+void Patience::on_end(TrialId trial, TrialState) {
+  auto& state = state_.made();
+  state.trials.erase(trial);
 }
 
 }  // namespace hypertune::inline v0

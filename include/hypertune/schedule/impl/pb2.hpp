@@ -2,75 +2,71 @@
 #pragma once
 
 #include <hypertune/schedule/detail/time_varying_bandit.hpp>
+#include <hypertune/schedule/explore.hpp>
 #include <hypertune/schedule/pb2.hpp>
+#include <hypertune/schedule/population.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
+#include <optional>
+#include <span>
 #include <utility>
 
-namespace hypertune::inline v0 {
+namespace hypertune::inline v0::detail {
 
-void Pb2::prepare(const SearchSpace& space, std::uint64_t seed) {
-  space_ = space;
-  seed_ = seed;
-  dimensions_ = detail::mutable_dimensions(space, mutate, "pb2");
-  std::erase_if(dimensions_, [&](std::size_t d) { return space.domain(d).kind == DomainKind::categorical; });
-}
+struct Pb2State {
+  struct Seen {
+    Point point;
+    double time, gain;
+  };
+  Population population;
+  std::deque<Seen> seen;
+  std::optional<SearchSpace> space;
+  std::vector<std::size_t> dimensions;
+  std::uint64_t seed = 0;
 
-Decision Pb2::on_report(const Progress& progress) {
-  const bool pauses =
-      state_.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()), perturbation_interval, 1);
-  if (pauses) {
-    const auto& member = state_[progress.trial];
-    const double gain = member.before - member.loss;
-    if (std::isfinite(gain)) seen_.push_back({member.point, time_of(member.steps), gain});
-    if (seen_.size() > static_cast<std::size_t>(history)) seen_.pop_front();
+  static double time_of(const Pb2& options, int steps) {
+    return static_cast<double>(steps) / static_cast<double>(options.perturbation_interval);
   }
-  return detail::Population::decide(progress, pauses, max_steps);
-}
+  std::vector<double> cube(const Point& point) const;
+  /// `base` with the coordinates `x` of the dimensions that may change; nullopt if that violates a constraint.
+  std::optional<Point> placed(const Point& base, std::span<const double> x, Rng& rng) const;
+  Point explored(const Pb2& options, TrialId trial, const PopulationArrival& donor, Rng& rng) const;
+};
 
-Choice Pb2::choose_next(const Pool& pool) const {
-  return state_.choose(pool, population_size, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
-    Rng rng = derived_rng(seed_, {static_cast<std::uint64_t>(trial), 4, member.pauses});
-    const auto donor = state_.truncation(trial, quantile_fraction, rng);
-    if (!donor) return Choice::resume(trial);
-    const auto& given = *state_.find(*donor, member.mark);
-    return Choice::exploit(trial, *donor, explored(trial, given, rng), given.steps);
-  });
-}
-
-std::vector<double> Pb2::cube(const Point& point) const {
-  const auto unit = space_->to_unit(point);
+std::vector<double> Pb2State::cube(const Point& point) const {
+  const auto unit = space->to_unit(point);
   std::vector<double> x;
-  for (const std::size_t d : dimensions_) x.push_back(is_active(unit[d]) ? unit[d] : 0.5);
+  for (const std::size_t d : dimensions) x.push_back(is_active(unit[d]) ? unit[d] : 0.5);
   return x;
 }
 
-std::optional<Point> Pb2::placed(const Point& base, std::span<const double> x, Rng& rng) const {
-  auto unit = space_->to_unit(base);
+std::optional<Point> Pb2State::placed(const Point& base, std::span<const double> x, Rng& rng) const {
+  auto unit = space->to_unit(base);
   for (double& u : unit)
     if (!is_active(u)) u = uniform01(rng);
-  for (std::size_t i = 0; i < x.size(); ++i) unit[dimensions_[i]] = x[i];
-  Point point = space_->from_unit(unit, rng);
-  return space_->feasible(point) ? std::optional(std::move(point)) : std::nullopt;
+  for (std::size_t i = 0; i < x.size(); ++i) unit[dimensions[i]] = x[i];
+  Point point = space->from_unit(unit, rng);
+  return space->feasible(point) ? std::optional(std::move(point)) : std::nullopt;
 }
 
-Point Pb2::explored(TrialId trial, const detail::PopulationArrival& donor, Rng& rng) const {
+Point Pb2State::explored(const Pb2& options, TrialId trial, const PopulationArrival& donor, Rng& rng) const {
   const Point& base = donor.point;
-  if (!space_ || dimensions_.empty()) return base;
+  if (!space || dimensions.empty()) return base;
   constexpr std::size_t min_seen = 4;
-  if (seen_.size() < min_seen) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
-  std::vector<detail::TimeVaryingBandit::Observation> observations;
-  for (const auto& seen : seen_) observations.push_back({cube(seen.point), seen.time, seen.gain});
-  detail::TimeVaryingBandit bandit(std::move(observations));
-  if (!bandit.sound()) return detail::explored(*space_, base, dimensions_, 1, 1.2, rng);
-  const double time = time_of(donor.steps) + 1;
-  for (const auto& [other, member] : state_.members())
-    if (other != trial && !member.paused) bandit.pending(cube(member.point), time_of(member.steps) + 1);
+  if (seen.size() < min_seen) return detail::explored(*space, base, dimensions, 1, 1.2, rng);
+  std::vector<TimeVaryingBandit::Observation> observations;
+  for (const auto& each : seen) observations.push_back({cube(each.point), each.time, each.gain});
+  TimeVaryingBandit bandit(std::move(observations));
+  if (!bandit.sound()) return detail::explored(*space, base, dimensions, 1, 1.2, rng);
+  const double time = time_of(options, donor.steps) + 1;
+  for (const auto& [other, member] : population.members())
+    if (other != trial && !member.paused) bandit.pending(cube(member.point), time_of(options, member.steps) + 1);
   // First draws from the whole cube, then ever closer around the best draw.
   Point best = base;
-  std::vector<double> x(dimensions_.size()), centre = cube(base);
-  double highest = bandit.bound(centre, time, width), radius = 1;
+  std::vector<double> x(dimensions.size()), centre = cube(base);
+  double highest = bandit.bound(centre, time, options.width), radius = 1;
   constexpr int rounds = 5, draws = 60;
   for (int round = 0; round < rounds; ++round, radius *= 0.4) {
     const std::vector<double> from = centre;
@@ -82,7 +78,7 @@ Point Pb2::explored(TrialId trial, const detail::PopulationArrival& donor, Rng& 
       auto point = placed(base, x, rng);
       if (!point) continue;
       const auto at = cube(*point);  // the point's own coordinates: a lattice may have moved it
-      const double bound = bandit.bound(at, time, width);
+      const double bound = bandit.bound(at, time, options.width);
       if (!(bound > highest)) continue;
       highest = bound;
       centre = at;
@@ -90,6 +86,59 @@ Point Pb2::explored(TrialId trial, const detail::PopulationArrival& donor, Rng& 
     }
   }
   return best;
+}
+
+}  // namespace hypertune::inline v0::detail
+
+namespace hypertune::inline v0 {
+
+void Pb2::prepare(const SearchSpace& space, std::uint64_t seed) {
+  auto& state = state_.made();
+  state.space = space;
+  state.seed = seed;
+  state.dimensions = detail::mutable_dimensions(space, mutate, "pb2");
+  std::erase_if(state.dimensions, [&](std::size_t d) { return space.domain(d).kind == DomainKind::categorical; });
+}
+
+void Pb2::on_create(TrialId trial, const Point& point) { state_.made().population.create(trial, point); }
+
+void Pb2::on_pause(TrialId trial) { state_.made().population.pause(trial); }
+
+void Pb2::on_exploit(TrialId trial, TrialId donor, const Point& point, int steps) {
+  state_.made().population.exploit(trial, donor, point, steps, perturbation_interval);
+}
+
+void Pb2::on_resume(TrialId trial) { state_.made().population.resume(trial); }
+
+void Pb2::on_end(TrialId trial, TrialState) { state_.made().population.end(trial); }
+
+bool Pb2::may_give(TrialId trial, int steps) const {
+  return state_.or_default().population.may_give(trial, steps, quantile_fraction, perturbation_interval);
+}
+
+Decision Pb2::on_report(const Progress& progress) {
+  auto& state = state_.made();
+  const bool pauses = state.population.report(progress.trial, progress.steps, detail::ranked_loss(progress.loss()),
+                                              perturbation_interval, 1);
+  if (pauses) {
+    const auto& member = state.population[progress.trial];
+    const double gain = member.before - member.loss;
+    if (std::isfinite(gain)) state.seen.push_back({member.point, detail::Pb2State::time_of(*this, member.steps), gain});
+    if (state.seen.size() > static_cast<std::size_t>(history)) state.seen.pop_front();
+  }
+  return detail::Population::decide(progress, pauses, max_steps);
+}
+
+Choice Pb2::choose_next(const Pool& pool) const {
+  const auto& state = state_.or_default();
+  return state.population.choose(
+      pool, population_size, synchronous, [&](TrialId trial, const detail::PopulationMember& member) {
+        Rng rng = derived_rng(state.seed, {static_cast<std::uint64_t>(trial), 4, member.pauses});
+        const auto donor = state.population.truncation(trial, quantile_fraction, rng);
+        if (!donor) return Choice::resume(trial);
+        const auto& given = *state.population.find(*donor, member.mark);
+        return Choice::exploit(trial, *donor, state.explored(*this, trial, given, rng), given.steps);
+      });
 }
 
 }  // namespace hypertune::inline v0

@@ -1,9 +1,11 @@
 // Why a scheduler stopped a trial, as text for users: definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/schedule/reason.hpp>
 
 #include <cmath>
+#include <utility>
 
 namespace hypertune::inline v0 {
 
@@ -24,6 +26,16 @@ std::string LossText::text(double loss, std::size_t objective, int digits) const
   const bool maximised = objective < metrics_.size() && metrics_[objective].maximised;
   return detail::format("{:.{}g}", maximised && loss != 0 ? -loss : loss, digits);
 }
+
+void LossText::add(std::string metric, bool maximised) { metrics_.push_back({std::move(metric), maximised}); }
+
+std::string LossText::value(double loss) const { return text(loss, 0, 4); }
+
+std::string LossText::name(std::size_t objective) const {
+  return objective < metrics_.size() ? metrics_[objective].name : "loss";
+}
+
+std::string LossText::named(double loss) const { return name(0) + " " + value(loss); }
 
 }  // namespace hypertune::inline v0
 

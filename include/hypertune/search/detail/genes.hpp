@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/random.hpp>
+#include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/search_space.hpp>
 
 #include <algorithm>

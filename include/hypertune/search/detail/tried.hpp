@@ -4,6 +4,7 @@
 #pragma once
 
 #include <hypertune/random.hpp>
+#include <hypertune/search/detail/grid_walk.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/searcher.hpp>
 #include <hypertune/space/search_space.hpp>

@@ -1,6 +1,7 @@
 // The features of configurations for a Gaussian process.
 #pragma once
 
+#include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/search_space.hpp>
 
 #include <algorithm>

@@ -1,11 +1,24 @@
 // Grid: definitions.
 #pragma once
 
+#include <hypertune/search/detail/grid_walk.hpp>
 #include <hypertune/search/grid.hpp>
+#include <hypertune/space/detail/model.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::detail {
+
+struct GridState {
+  std::optional<GridWalk> walk;
+  std::uint64_t next = 0;  // number of grid points that have been started
+};
 
 GridWalk::GridWalk(SearchSpace space, int resolution, std::uint64_t seed) : space_(std::move(space)), seed_(seed) {
   for (std::size_t d = 0; d < space_.size(); ++d) {
@@ -94,14 +107,35 @@ std::vector<double> GridWalk::levels(std::size_t d, int resolution) const {
   return result;
 }
 
+bool same_coordinate(double a, double b) {
+  if (!is_active(a) || !is_active(b)) return is_active(a) == is_active(b);
+  return a == b || std::fabs(a - b) <= 1e-12 * std::max(std::fabs(a), std::fabs(b));
+}
+
+bool same_point(const Point& a, const Point& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_coordinate);
+}
+
 }  // namespace hypertune::inline v0::detail
 
 namespace hypertune::inline v0 {
 
+void Grid::prepare(const SearchSpace& space, const SearchContext& goal) {
+  state_ = {};
+  state_.made().walk.emplace(space, resolution, goal.seed);
+}
+
+Suggestion Grid::suggest(const Ask&) {
+  auto& state = state_.made();
+  const Point* point = state.walk->at(state.next);
+  return point == nullptr ? Suggestion::exhausted() : Suggestion(*point);
+}
+
 void Grid::observe(const Observation& o) {
   if (o.kind != Observation::Kind::started) return;
-  const Point* expected = state_.walk->at(state_.next);
-  if (expected != nullptr && detail::same_point(*expected, o.point)) ++state_.next;
+  auto& state = state_.made();
+  const Point* expected = state.walk->at(state.next);
+  if (expected != nullptr && detail::same_point(*expected, o.point)) ++state.next;
 }
 
 }  // namespace hypertune::inline v0

@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/linear.hpp>
 #include <hypertune/search/detail/parzen.hpp>
+#include <hypertune/space/detail/model.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
 #include <algorithm>

@@ -3,6 +3,36 @@
 
 #include <hypertune/search/replay.hpp>
 
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace hypertune::inline v0::detail {
+
+struct ReplayState {
+  struct Trial {
+    std::size_t at = 0;  // the current entry of the schedule
+    int steps = 0;
+    bool paused = false;
+  };
+  std::vector<Point> points;
+  std::vector<std::pair<TrialId, Trial>> trials;
+
+  Trial* find(TrialId id) {
+    const auto found = std::find_if(trials.begin(), trials.end(), [&](const auto& e) { return e.first == id; });
+    return found == trials.end() ? nullptr : &found->second;
+  }
+  /// The last entry of the schedule whose step has been reached.
+  static std::size_t due(const Trial& trial, const std::vector<ScheduleEntry>& schedule) {
+    std::size_t at = trial.at;
+    while (at + 1 < schedule.size() && schedule[at + 1].from_step <= trial.steps) ++at;
+    return at;
+  }
+};
+
+}  // namespace hypertune::inline v0::detail
+
 namespace hypertune::inline v0 {
 
 void Replay::check() const {
@@ -15,9 +45,27 @@ void Replay::check() const {
            schedule[i - 1].from_step);
 }
 
+Suggestion Replay::suggest(const Ask&) { return state_.made().points.front(); }
+
+void Replay::prepare(const SearchSpace& space, std::uint64_t) {
+  auto& points = state_.made().points;
+  points.clear();
+  for (const auto& entry : schedule) points.push_back(space.configuration(entry.params));
+}
+
+void Replay::on_create(TrialId trial) { state_.made().trials.push_back({trial, {}}); }
+
+void Replay::on_exploit(TrialId id, TrialId, const Point&) {
+  if (auto* trial = state_.made().find(id)) trial->at = detail::ReplayState::due(*trial, schedule);
+}
+
+void Replay::on_end(TrialId id, TrialState) {
+  std::erase_if(state_.made().trials, [&](const auto& entry) { return entry.first == id; });
+}
+
 Decision Replay::on_report(const Progress& progress) {
   if (max_steps > 0 && progress.steps >= max_steps) return Decision::complete;
-  Trial* trial = find(progress.trial);
+  auto* trial = state_.made().find(progress.trial);
   if (trial == nullptr) return Decision::proceed;
   trial->steps = progress.steps;
   if (trial->paused) return Decision::pause;
@@ -27,26 +75,21 @@ Decision Replay::on_report(const Progress& progress) {
 }
 
 void Replay::on_resume(TrialId id) {
-  if (Trial* trial = find(id)) {
+  if (auto* trial = state_.made().find(id)) {
     trial->paused = false;
-    trial->at = due(*trial);  // without a checkpoint it continues unchanged
+    trial->at = detail::ReplayState::due(*trial, schedule);  // without a checkpoint it continues unchanged
   }
 }
 
 Choice Replay::choose_next(const Pool& pool) const {
-  for (const auto& [id, trial] : trials_) {
+  const auto& state = state_.or_default();
+  for (const auto& [id, trial] : state.trials) {
     if (!trial.paused) continue;
-    const std::size_t next = due(trial);
-    if (next == trial.at || points_.empty()) return Choice::resume(id);
-    return Choice::exploit(id, id, points_[next]);
+    const std::size_t next = detail::ReplayState::due(trial, schedule);
+    if (next == trial.at || state.points.empty()) return Choice::resume(id);
+    return Choice::exploit(id, id, state.points[next]);
   }
   return pool.more_trials ? Choice::start_new() : Choice::wait();
-}
-
-std::size_t Replay::due(const Trial& trial) const {
-  std::size_t at = trial.at;
-  while (at + 1 < schedule.size() && schedule[at + 1].from_step <= trial.steps) ++at;
-  return at;
 }
 
 }  // namespace hypertune::inline v0

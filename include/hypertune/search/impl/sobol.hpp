@@ -3,6 +3,7 @@
 
 #include <hypertune/search/detail/sobol_sequence.hpp>
 #include <hypertune/search/sobol.hpp>
+#include <hypertune/space/detail/model.hpp>
 
 #include <cstddef>
 #include <optional>

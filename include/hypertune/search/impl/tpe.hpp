@@ -4,6 +4,7 @@
 #include <hypertune/search/detail/ask_budget.hpp>
 #include <hypertune/search/detail/tpe_state.hpp>
 #include <hypertune/search/tpe.hpp>
+#include <hypertune/space/detail/model.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,12 +1,18 @@
 // warm_start(): definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/record/results.hpp>
 #include <hypertune/search/warm_start.hpp>
 
 #include <cmath>
 #include <functional>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -33,6 +39,14 @@ std::set<std::string, std::less<>> constants_beside(const SearchSpace& space, co
 }
 
 }  // namespace detail
+
+WarmStart warm_start(AnySearcher inner, std::vector<std::filesystem::path> experiments) {
+  return {.inner = std::move(inner), .experiments = std::move(experiments)};
+}
+
+std::string WarmStart::name() const {
+  return inner.name() + ", warm start" + (taken_.empty() ? "" : " with " + taken_);
+}
 
 void WarmStart::prepare(const SearchSpace& space, const SearchContext& goal) {
   inner.prepare(space, goal);

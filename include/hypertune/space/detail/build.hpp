@@ -1,39 +1,25 @@
 // From declared dimensions to a valid model: every mistake is found here and reported.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
-#include <hypertune/detail/nearest.hpp>
-#include <hypertune/error.hpp>
-#include <hypertune/space/detail/model.hpp>
+#include <hypertune/space/detail/draft.hpp>
+#include <hypertune/space/params.hpp>
+#include <hypertune/space/point.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace hypertune::inline v0::detail {
 
-/// A mistake in one dimension. Readers of files find its position by the name.
-class DimensionError : public Error {
- public:
-  DimensionError(std::string_view dimension, const std::string& what)
-      : Error(Errc::space, detail::format("parameter '{}': {}", dimension, what)), dimension_(dimension) {}
-  const std::string& dimension() const { return dimension_; }
-
- private:
-  std::string dimension_;
-};
-
-template <class... Args>
-[[noreturn]] void fail_dimension(std::string_view name, detail::FormatText<Args...> format, Args&&... args) {
-  throw DimensionError(name, detail::format(format, std::forward<Args>(args)...));
-}
+class UserPrior;
+struct Condition;
+struct Constraint;
+struct Dimension;
+struct SpaceModel;
 
 /// Throws if a parameter cannot have this name.
 void check_name(std::string_view name);
@@ -63,5 +49,23 @@ void add_constraints(SpaceModel& model, std::vector<Constraint> constraints);
 
 /// The model of these dimensions, which is not shared yet.
 std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts);
+
+// What a Space needs of its model, which it does not see.
+
+/// The place in the model of the dimension that was declared as number `i`.
+std::size_t place_of(const SpaceModel& model, std::size_t i);
+void add_constraint(SpaceModel& model, const std::string& name,
+                    std::function<bool(const SpaceModel&, const Point&)> holds);
+/// The coordinate of a dimension nearest to x; Error of kind `space` that names the dimension if it is not near.
+double accepted(const SpaceModel& model, std::size_t d, double x);
+double snapped(const SpaceModel& model, std::size_t d, double x);
+Params params_of(const SpaceModel& model, const Point& point);
+struct Fixed {
+  std::size_t place = 0;   // as declared, of the dimension that is fixed
+  double x = 0;            // its coordinate
+  Value value;             // … and value
+  std::vector<bool> gone;  // by the order of declaration: the dimensions whose conditions can no longer hold
+};
+Fixed fixed_at(const SpaceModel& model, std::string_view name, const Value& value);
 
 }  // namespace hypertune::inline v0::detail

@@ -5,8 +5,6 @@
 #include <hypertune/space/detail/normal.hpp>
 #include <hypertune/space/domain_info.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -34,8 +32,8 @@ class DomainPrior {
  private:
   enum class Shape : std::uint8_t { point, options, linear, normal };
 
-  double map(double x) const { return log_ ? std::log(x) : x; }
-  double unmap(double y) const { return log_ ? std::exp(y) : y; }
+  double map(double x) const;
+  double unmap(double y) const;
 
   /// The prior's cumulative probability at x.
   double cumulative(double x) const;

@@ -1,22 +1,19 @@
 // How a dimension is written: one line of YAML from which the same dimension can be read.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
-#include <hypertune/space/detail/model.hpp>
+#include <hypertune/space/params.hpp>
 
-#include <charconv>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace hypertune::inline v0::detail {
 
+struct Dimension;
+struct SpaceModel;
+
 /// A number in bounds and quanta: shortest decimals, .inf if it is infinite.
-inline std::string number_text(double x) {
-  if (std::isinf(x)) return x > 0 ? ".inf" : "-.inf";
-  return detail::format("{}", x + 0.0);  // -0 is written 0
-}
+std::string number_text(double x);
 
 /// A string in double quotes.
 std::string quoted(std::string_view text);

@@ -1,8 +1,6 @@
 // Evenly spaced numbers: the values of integers and quantised domains.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 
 namespace hypertune::inline v0::detail {
@@ -26,12 +24,9 @@ class Lattice {
   double count() const { return last_ + 1; }
 
   /// The point with index k, from 0 to count-1.
-  double at(double k) const {
-    const double x = scale_ > 0 ? (base_ + k * step_) / scale_ : lower_ + k * quantum_;
-    return std::clamp(x, lower_, upper_);
-  }
+  double at(double k) const;
   /// The index of the point nearest to x.
-  double index(double x) const { return std::clamp(std::round((x - lower_) / quantum_), 0.0, last_); }
+  double index(double x) const;
 
  private:
   double lower_ = 0, upper_ = 0, quantum_ = 1, last_ = 0;

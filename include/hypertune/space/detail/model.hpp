@@ -1,22 +1,17 @@
 // The model of a SearchSpace: dimensions in an order in which they can be drawn, and constraints.
 #pragma once
 
-#include <hypertune/detail/format.hpp>
-#include <hypertune/error.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/detail/domain_prior.hpp>
+#include <hypertune/space/detail/draft.hpp>
 #include <hypertune/space/detail/user_prior.hpp>
 #include <hypertune/space/domain_info.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/space/point.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,51 +22,14 @@ namespace hypertune::inline v0::detail {
 
 struct SpaceModel;
 
-/// The type that a numeric coordinate has outside the program.
-enum class ValueType : std::uint8_t { real, integer, boolean };
-
-/// A condition as written: the value of the parameter `parent` is one of `values`, or lies in [lower, upper].
-struct ConditionDraft {
-  std::string parent;
-  std::vector<Value> values;
-  bool range = false;
-  double lower = 0, upper = 0;
-};
-
-/// The same in coordinates.
+/// A ConditionDraft in coordinates.
 struct Condition {
   std::size_t parent = 0;
   std::vector<double> values;  // ascending; used unless `range`
   bool range = false;
   double lower = 0, upper = 0;
 
-  bool holds(double coordinate) const {  // false for NaN, that is, if the parent is inactive
-    if (range) return coordinate >= lower && coordinate <= upper;
-    return std::find(values.begin(), values.end(), coordinate) != values.end();
-  }
-};
-
-/// A prior as written: this value is good. `amount` is the spread for a number, the probability for an option.
-struct PriorDraft {
-  Value value;
-  std::optional<double> amount;
-};
-
-/// A dimension on its own, before it is part of a space.
-struct DimensionDraft {
-  std::string name;
-  DomainInfo info;
-  std::vector<Value> options;  // by coordinate, for ordinal, categorical and constant
-  ValueType type = ValueType::real;
-  std::string grammar;  // "log_uniform: [0.0001, 0.1]"
-  std::string problem;  // the mistake in the domain; empty if there is none
-  std::vector<ConditionDraft> conditions;
-  std::vector<PriorDraft> beliefs;
-  std::function<double(double)> from_unit, to_unit;   // for a domain with its own prior
-  std::function<double(const Params&, Rng&)> derive;  // sees the parameters drawn before it …
-  bool formula = false;                  // … and uses no random numbers: the same parameters give the same value
-  std::string scope;                     // … of the nested space with this prefix ("opt."), without the prefix
-  std::optional<std::ptrdiff_t> member;  // the offset of the member of the user's struct that it sets
+  bool holds(double coordinate) const;
 };
 
 struct Dimension : DimensionDraft {
@@ -80,8 +38,8 @@ struct Dimension : DimensionDraft {
   UserPrior prior;
 
   bool has_options() const { return !options.empty(); }
-  double quantile(double u) const { return from_unit ? domain_prior.snap(from_unit(u)) : domain_prior.from_unit(u); }
-  double probability(double x) const { return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : domain_prior.to_unit(x); }
+  double quantile(double u) const;
+  double probability(double x) const;
   /// The quantiles that map to x. A domain with its own map does not tell how far they reach: this is a single point.
   std::pair<double, double> cell(double x) const;
 };
@@ -91,11 +49,7 @@ struct Constraint {
   std::function<bool(const SpaceModel&, const Point&)> holds;
 
   /// Throws an Error of kind `space` that names the constraint if `holds` throws what is no Error.
-  bool allows(const SpaceModel& model, const Point& point) const try {
-    return holds(model, point);
-  } catch (const Error&) { throw; } catch (const std::exception& e) {
-    fail(Errc::space, "the constraint '{}' has thrown an exception: {}", name, e.what());
-  }
+  bool allows(const SpaceModel& model, const Point& point) const;
 };
 
 /// Dimensions are stored parents first, so that conditions refer only to earlier ones; `declared` is the user's order.

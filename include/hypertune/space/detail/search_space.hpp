@@ -59,6 +59,8 @@ Point SearchSpace::draw(Rng& rng, const Quantile& quantile) const {
        tries, model_->constraints[worst].name, refusals[worst]);
 }
 
+bool SearchSpace::has_prior() const { return model_->has_prior; }
+
 Point SearchSpace::sample(Rng& rng) const {
   return draw(rng, [](std::size_t, double u) { return u; });
 }

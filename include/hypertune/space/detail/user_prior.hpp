@@ -1,13 +1,9 @@
 // UserPrior: where the user expects the best value of one parameter.
 #pragma once
 
-#include <hypertune/random.hpp>
 #include <hypertune/space/detail/domain_prior.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -19,13 +15,9 @@ class UserPrior {
  public:
   UserPrior() = default;
   /// Around the quantile `center`; `spread` is the standard deviation before truncation.
-  UserPrior(double center, double spread)
-      : center_(center),
-        spread_(spread),
-        low_(normal_cdf(-center / spread)),
-        high_(normal_cdf((1 - center) / spread)) {}
+  UserPrior(double center, double spread);
   /// A probability for each option; they add up to 1.
-  explicit UserPrior(std::vector<double> weights) : weights_(std::move(weights)) {}
+  explicit UserPrior(std::vector<double> weights);
 
   bool empty() const { return spread_ == 0 && weights_.empty(); }
   /// The quantile believed to be the best.

@@ -32,6 +32,14 @@ std::partial_ordering compare_numbers(const Value& a, const Value& b) {
   return std::partial_ordering::unordered;
 }
 
+void refuse_parameter(std::string_view name, const Value* value, const char* why) {
+  if (value == nullptr) fail(Errc::usage, "parameter '{}' is not in this configuration", name);
+  const bool flag = std::holds_alternative<bool>(*value);
+  const std::string text = flag ? (std::get<bool>(*value) ? "true" : "false")
+                                : visit([](const auto& v) { return detail::format("{}", v); }, *value);
+  fail(Errc::usage, "parameter '{}' = {} {}", name, text, why);
+}
+
 }  // namespace detail
 
 std::string to_string(const Value& value) {
@@ -44,6 +52,20 @@ std::string to_string(const Value& value) {
       },
       value);
 }
+
+Params::Params() noexcept = default;
+Params::Params(std::initializer_list<Entry> entries) : entries_(entries) {}
+Params::Params(const Params& other) = default;
+Params::Params(Params&& other) noexcept = default;
+Params& Params::operator=(const Params& other) = default;
+Params& Params::operator=(Params&& other) noexcept = default;
+Params::~Params() = default;
+
+void Params::add(std::string name, Value value) { entries_.emplace_back(std::move(name), std::move(value)); }
+
+void Params::reserve(std::size_t n) { entries_.reserve(n); }
+
+bool operator==(const Params& a, const Params& b) { return a.entries_ == b.entries_; }
 
 const Value* Params::find(std::string_view name) const {
   for (const auto& [key, value] : entries_)

@@ -1,8 +1,16 @@
 // Attributes: definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/detail/utf8.hpp>
+#include <hypertune/error.hpp>
 #include <hypertune/trial/attributes.hpp>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
 
 namespace hypertune::inline v0::detail {
 
@@ -47,6 +55,17 @@ std::pair<Attributes, std::string> noted(const std::string& whose, Attributes ke
   if (left_out > 0) fail(Errc::usage, "{} has {} attributes already, and no more are kept", whose, kept.size());
   std::string line = whose + (changed.empty() ? " has that already" : detail::format(": {}", changed));
   return {std::move(changed), std::move(line)};
+}
+
+bool has_control(std::string_view text) { return std::any_of(text.begin(), text.end(), is_control); }
+
+bool is_attribute_name(std::string_view name) {
+  return !name.empty() && name.size() <= max_attribute_name && !has_control(name);
+}
+
+bool is_nan(const Value& value) {
+  const auto* number = std::get_if<double>(&value);
+  return number != nullptr && *number != *number;
 }
 
 }  // namespace hypertune::inline v0::detail

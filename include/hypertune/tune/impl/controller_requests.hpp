@@ -4,6 +4,8 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/tune/controller.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -6,6 +6,10 @@
 #include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/tune.hpp>
 
+#include <memory>
+#include <string>
+#include <utility>
+
 namespace hypertune::inline v0 {
 
 Options resumed_options(const std::filesystem::path& directory, const SearchSpace& space, Options options) {
@@ -16,6 +20,12 @@ Options resumed_options(const std::filesystem::path& directory, const SearchSpac
   if (options.constraints.empty())
     if (const auto last = JournalReader(directory).last_start()) options.constraints = last->constraints;
   return with_recorded(std::move(options), space);
+}
+
+std::string detail::first_metric(const Options& options) { return objectives_of(options).front().metric; }
+
+Results tune(const SearchSpace& space, std::shared_ptr<const Program> program, Options options) {
+  return Tuner(space, std::move(program), std::move(options)).run();
 }
 
 }  // namespace hypertune::inline v0

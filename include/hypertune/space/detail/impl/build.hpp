@@ -1,7 +1,24 @@
 // From declared dimensions to a valid model: definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
+#include <hypertune/detail/nearest.hpp>
+#include <hypertune/error.hpp>
 #include <hypertune/space/detail/build.hpp>
+#include <hypertune/space/detail/dimension_error.hpp>
+#include <hypertune/space/detail/model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::detail {
 
@@ -276,5 +293,8 @@ std::shared_ptr<SpaceModel> build_model(std::vector<DimensionDraft> drafts) {
             [&](std::size_t a, std::size_t b) { return model->dimensions[a].name < model->dimensions[b].name; });
   return model;
 }
+
+DimensionError::DimensionError(std::string_view dimension, const std::string& what)
+    : Error(Errc::space, detail::format("parameter '{}': {}", dimension, what)), dimension_(dimension) {}
 
 }  // namespace hypertune::inline v0::detail

@@ -3,6 +3,9 @@
 
 #include <hypertune/space/detail/domain_prior.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 DomainPrior::DomainPrior(const DomainInfo& info) : lower_(info.lower), upper_(info.upper) {
@@ -97,5 +100,9 @@ double DomainPrior::cumulative(double x) const {
   }
   return std::clamp(u, 0.0, 1.0);
 }
+
+double DomainPrior::map(double x) const { return log_ ? std::log(x) : x; }
+
+double DomainPrior::unmap(double y) const { return log_ ? std::exp(y) : y; }
 
 }  // namespace hypertune::inline v0::detail

@@ -1,7 +1,12 @@
 // How a dimension is written: definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
 #include <hypertune/space/detail/grammar.hpp>
+#include <hypertune/space/detail/model.hpp>
+
+#include <charconv>
+#include <cmath>
 
 namespace hypertune::inline v0::detail {
 
@@ -79,6 +84,11 @@ std::string describe(const Dimension& dimension, const SpaceModel& model) {
     text += "}";
   }
   return text + prior_text(dimension) + "}";
+}
+
+std::string number_text(double x) {
+  if (std::isinf(x)) return x > 0 ? ".inf" : "-.inf";
+  return detail::format("{}", x + 0.0);  // -0 is written 0
 }
 
 }  // namespace hypertune::inline v0::detail

@@ -3,6 +3,9 @@
 
 #include <hypertune/space/detail/lattice.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace hypertune::inline v0::detail {
 
 Lattice::Lattice(double lower, double upper, double quantum) : lower_(lower), quantum_(quantum) {
@@ -23,5 +26,12 @@ Lattice::Lattice(double lower, double upper, double quantum) : lower_(lower), qu
   upper_ = upper;
   upper_ = at(last_);
 }
+
+double Lattice::at(double k) const {
+  const double x = scale_ > 0 ? (base_ + k * step_) / scale_ : lower_ + k * quantum_;
+  return std::clamp(x, lower_, upper_);
+}
+
+double Lattice::index(double x) const { return std::clamp(std::round((x - lower_) / quantum_), 0.0, last_); }
 
 }  // namespace hypertune::inline v0::detail

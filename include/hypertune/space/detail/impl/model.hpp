@@ -1,7 +1,19 @@
 // The model of a SearchSpace: definitions.
 #pragma once
 
+#include <hypertune/detail/format.hpp>
+#include <hypertune/error.hpp>
+#include <hypertune/space/detail/lattice.hpp>
 #include <hypertune/space/detail/model.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::detail {
 
@@ -115,6 +127,62 @@ Params SpaceModel::params(const Point& point, std::string_view scope) const {
       result.add(name.substr(scope.size()), value(d, point[d]));
   }
   return result;
+}
+
+bool Condition::holds(double coordinate) const {  // false for NaN, that is, if the parent is inactive
+  if (range) return coordinate >= lower && coordinate <= upper;
+  return std::find(values.begin(), values.end(), coordinate) != values.end();
+}
+
+double Dimension::quantile(double u) const {
+  return from_unit ? domain_prior.snap(from_unit(u)) : domain_prior.from_unit(u);
+}
+
+double Dimension::probability(double x) const {
+  return to_unit ? std::clamp(to_unit(x), 0.0, 1.0) : domain_prior.to_unit(x);
+}
+
+bool Constraint::allows(const SpaceModel& model, const Point& point) const try {
+  return holds(model, point);
+} catch (const Error&) { throw; } catch (const std::exception& e) {
+  fail(Errc::space, "the constraint '{}' has thrown an exception: {}", name, e.what());
+}
+
+DimensionDraft::DimensionDraft() = default;
+DimensionDraft::DimensionDraft(const DimensionDraft& other) = default;
+DimensionDraft::DimensionDraft(DimensionDraft&& other) noexcept = default;
+DimensionDraft& DimensionDraft::operator=(const DimensionDraft& other) = default;
+DimensionDraft& DimensionDraft::operator=(DimensionDraft&& other) noexcept = default;
+DimensionDraft::~DimensionDraft() = default;
+
+void DimensionDraft::add_condition(std::string parent, std::vector<Value> values) {
+  conditions.push_back({.parent = std::move(parent), .values = std::move(values)});
+}
+
+void DimensionDraft::add_condition(std::string parent, double lower, double upper) {
+  conditions.push_back({.parent = std::move(parent), .values = {}, .range = true, .lower = lower, .upper = upper});
+}
+
+void DimensionDraft::add_belief(Value value, std::optional<double> amount) {
+  beliefs.push_back({std::move(value), amount});
+}
+
+void DimensionDraft::put_on_lattice() {
+  if (info.kind == DomainKind::integer && info.quantum == 0) info.quantum = 1;
+  const double ratio =
+      (info.upper - info.lower) / info.quantum;  // only a user's own domain may be off its lattice here
+  if (!(info.quantum > 0 && ratio >= 0 && ratio < Lattice::max_count)) return;
+  const Lattice lattice(info.lower, info.upper, info.quantum);
+  info.upper = lattice.upper();
+  info.options = static_cast<std::size_t>(lattice.count());
+}
+
+void DimensionDraft::refuse_range(const std::string& low, const std::string& high) {
+  problem = detail::format("its values from {} to {} do not fit the member's type: use a wider one", low, high);
+}
+
+void DimensionDraft::refuse_range(double low, double high) {
+  refuse_range(detail::format("{}", low), detail::format("{}", high));
 }
 
 }  // namespace hypertune::inline v0::detail

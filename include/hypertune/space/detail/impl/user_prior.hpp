@@ -3,6 +3,12 @@
 
 #include <hypertune/space/detail/user_prior.hpp>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
 namespace hypertune::inline v0::detail {
 
 double UserPrior::center() const {
@@ -43,5 +49,10 @@ double UserPrior::quantile(double u) const {
   }
   return u;
 }
+
+UserPrior::UserPrior(double center, double spread)
+    : center_(center), spread_(spread), low_(normal_cdf(-center / spread)), high_(normal_cdf((1 - center) / spread)) {}
+
+UserPrior::UserPrior(std::vector<double> weights) : weights_(std::move(weights)) {}
 
 }  // namespace hypertune::inline v0::detail
