@@ -23,8 +23,8 @@ inline std::string size_text(double bytes) {
   constexpr std::array<std::pair<double, const char*>, 4> units{
       {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}}};
   for (const auto& [size, name] : units)
-    if (bytes >= size) return format("{:.1f} {}", bytes / size, name);
-  return format("{} bytes", bytes);
+    if (bytes >= size) return detail::format("{:.1f} {}", bytes / size, name);
+  return detail::format("{} bytes", bytes);
 }
 
 /// What the files below a folder take of the disk. Of more than 10,000 files those that are found first are counted.
@@ -70,8 +70,9 @@ class FolderGrowth {
         bytes_ * static_cast<double>(std::max<std::int64_t>(planned, count_)) / static_cast<double>(count_);
     if (planned > 0 ? all < there_was / 2 : bytes_ < there_was / 4) return std::nullopt;
     told_ = true;
-    const std::string what = planned > count_ ? format("{} of them will take {}, and ", planned, size_text(all)) : "";
-    return format(
+    const std::string what =
+        planned > count_ ? detail::format("{} of them will take {}, and ", planned, size_text(all)) : "";
+    return detail::format(
         "the folders of {} trial{} in '{}' take {}, and are kept: {}{} are free; let the trials write less, or delete "
         "what need not be kept",
         count_, count_ == 1 ? "" : "s", trials_.string(), size_text(bytes_), what, size_text(free));
