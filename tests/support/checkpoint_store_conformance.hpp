@@ -3,6 +3,7 @@
 
 #include "test.hpp"
 
+#include <hypertune/error.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 
 #include <fmt/format.h>

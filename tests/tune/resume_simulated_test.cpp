@@ -189,7 +189,7 @@ std::vector<Case> cases() {
        .machines = equal_steps,
        .samples = 30,
        .stop = ht::until("value", 0.002)},
-      {.name = "gangs", .machines = {.workers = 7}, .samples = 6, .workers = {3}},
+      {.name = "gangs", .machines = {.pool = 7}, .samples = 6, .workers = {3}},
       {.name = "gangs, rough",
        .schedule = ht::Asha{.max_steps = 9},
        .machines = rough_weather_for_gangs(),
