@@ -1,5 +1,6 @@
 // The model of the page against Results, which have the rules.
 #include "record/record_support.hpp"
+#include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
 #include <hypertune/record/front.hpp>
@@ -121,10 +122,11 @@ TEST_CASE("a sampled curve has the first, the last, the least and the greatest r
 }
 
 TEST_CASE("the rows of a view say what Results say, whatever happens") {
+  const ::TemporaryDirectory folder;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const auto records = eventful(seed, seed % 2 == 0, 400);
     Results results;
-    view::ExperimentView seen{std::filesystem::path()};
+    view::ExperimentView seen{folder.path()};
     for (const auto& record : records) {
       results.add(record);
       seen.add(record);

@@ -113,7 +113,7 @@ TEST_CASE("the environment of srun: a job of its own knows nothing of the alloca
 }
 
 TEST_CASE("options that make no sense are named") {
-  CHECK_THAT(problem({.pool = {3, 2}}), ContainsSubstring("workers is 3..2"));
+  CHECK_THAT(problem({.pool = {3, 2}}), ContainsSubstring("pool is 3..2"));
   CHECK_THAT(problem({.partition = "-x"}), ContainsSubstring("partition is '-x'"));
   CHECK_THAT(problem({.partition = "a b"}), ContainsSubstring("partition is 'a b'"));
   CHECK_THAT(problem({.time = 60, .save_grace = 60}),

@@ -21,7 +21,7 @@ KEY_OR_TYPE = re.compile(
 
 # Of these words it is right, but what is refused hangs on another value, or is a NaN, which is a number to JSON Schema; and
 # a pod in Kubernetes' own words is any map to it.
-BEYOND = re.compile(r"\.prior|its prior is|workers must be 1 or more|\.plan\.|\.nan'|must be \[false, true\]|names one of available_node_types|in 'executor\.pod[.']")
+BEYOND = re.compile(r"\.prior|its prior is|(workers|pool) must be 1 or more|\.plan\.|\.nan'|must be \[false, true\]|names one of available_node_types|in 'executor\.pod[.']")
 # The reader of a CLUSTER.yaml takes providers of Ray's that hypertune does not have, and whoever asks for machines refuses them.
 RAYS = re.compile(r"^provider\.type: '(gcp|azure|vsphere|yarn|external|aliyun|spark)' is not one of")
 
