@@ -5,6 +5,7 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/execute/executor.hpp>
+#include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/worker_link.hpp>
 #include <hypertune/local/cgroup.hpp>
