@@ -30,7 +30,7 @@ ray.init(num_cpus=1, include_dashboard=False, logging_level="ERROR", log_to_driv
 for kind, stop in (("returned", None), ("stopped", {"training_iteration": 2}), ("retried", None)):
     tune.Tuner(train, param_space={"kind": kind},
                run_config=tune.RunConfig(name=kind, storage_path=where, verbose=0, stop=stop,
-                                         failure_config=tune.FailureConfig(max_retries=1))).fit()
+                                         failure_config=tune.FailureConfig(max_failures=1))).fit()
     folder = os.path.dirname(glob.glob(f"{where}/{kind}/*/result.json")[0])
     last = json.loads(open(folder + "/result.json").read().splitlines()[-1])
     state = json.load(open(sorted(glob.glob(f"{where}/{kind}/experiment_state-*.json"))[-1]))

@@ -120,7 +120,7 @@ def faults(mode, reuse, trials, at_once, steps, step_ms, every, directory, log):
     else:
         space = {"steps": int(steps), "step": int(step_ms) / 1000, "every": int(every), "log": log,
                  "i": tune.grid_search(list(range(int(trials))))}
-        results = fit(train, space, directory, run={"failure_config": tune.FailureConfig(max_retries=3)},
+        results = fit(train, space, directory, run={"failure_config": tune.FailureConfig(max_failures=3)},
                       reuse_actors=reuse == "1")
     return {"trials": len(results)}
 

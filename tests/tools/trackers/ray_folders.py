@@ -38,7 +38,7 @@ def make(where):
         tune.Tuner(trainable, param_space={"lr": tune.grid_search(rates), "net": {"layers": 2, "act": "relu"}, "sizes": [1, 2]},
                    tune_config=tune.TuneConfig(metric="loss", mode="min", max_concurrent_trials=2 if name == "population" else 1, **options),
                    run_config=tune.RunConfig(name=name, storage_path=where, verbose=0, stop=stop,
-                                             failure_config=tune.FailureConfig(max_retries=failures))).fit()
+                                             failure_config=tune.FailureConfig(max_failures=failures))).fit()
 
     def mixed(config):  # returns; fails once and then returns; always fails
         first = not os.path.exists(f"{where}/failed-once")
