@@ -53,6 +53,7 @@ namespace {
 
 namespace ht = hypertune;
 namespace k8s = hypertune::k8s;
+namespace net = hypertune::net;
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 namespace websocket = boost::beast::websocket;

@@ -100,7 +100,7 @@ class TimedExecutor {
   std::string name() const { return executor_.name(); }
   void prepare(const ht::Workload& workload) { executor_.prepare(workload); }
   void trial_ended(ht::TrialId trial) { executor_.trial_ended(trial); }
-  void teardown() { executor_.teardown(); }
+  void teardown(bool unfinished) { executor_.teardown(unfinished); }
 
  private:
   ht::AnyExecutor executor_;
