@@ -649,6 +649,11 @@ TEST_CASE("workers that cannot change begin again when the checkpoint of a repor
     CHECK(arrives(4, 2).commands<ht::Stop>().empty());  // it has all that it may have
   }
   SECTION("when more would be lost") { CHECK(arrives(2).commands<ht::Stop>().empty()); }
+  SECTION("not if it is to pause at its next report") {
+    bench.controller.carry_out({.kind = ht::ControlRequest::Kind::pause, .trials = {0}}, bench.now, bench.out);
+    CHECK(arrives(3).commands<ht::Stop>().empty());
+    CHECK(report(4).commands<ht::Pause>().size() == 1);
+  }
   SECTION("but a person may ask for it") {
     bench.controller.resize_trial(0, 2, bench.now, bench.out);
     CHECK(arrives(2).commands<ht::Stop>().size() == 1);

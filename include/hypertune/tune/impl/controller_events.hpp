@@ -238,9 +238,10 @@ void Controller::stop_run(TrialId trial, LiveTrial& run, Phase phase, TrialState
 
 void Controller::on(const Checkpointed& e, Outcome& out) {
   if (trials().contains(e.trial) && trials()[e.trial].attempts == e.attempt + 1) judge_.keep(e.checkpoint, out);
+  // Where hypertune itself says when to save, it does so after the next report, and changes the workers then.
   auto* run = dispatcher_.find(e.trial, e.attempt);
   if (run != nullptr && run->fixed && run->phase == Phase::running && !run->over && !run->warned && !interrupted_ &&
-      rules().workers.elastic() && rules().checkpoint.every == 0)
+      !dispatcher_.queue().is_to_pause(e.trial) && rules().workers.elastic() && rules().checkpoint.every == 0)
     change_workers(e.trial, *run, run->next_step - 1, out, true);
 }
 
