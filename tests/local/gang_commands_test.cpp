@@ -141,8 +141,10 @@ TEST_CASE("a rank that has failed fails its gang, though rank 0 ends well before
   local::CommandOptions options;
   options.stop_grace = 0.8;  // less than the second for which a failure waits for its cause
   GangBench bench(kind, shell(R"(cd $HYPERTUNE_DIRECTORY
-if [ $RANK = 1 ]; then touch fails; echo 'no shard' >&2; exit 3; fi
-until [ -f fails ]; do sleep 0.01; done; echo '{{"value": 1}}')",
+if [ $RANK = 1 ]; then echo $$ > rank; mv rank fails; echo 'no shard' >&2; exit 3; fi
+until [ -f fails ]; do sleep 0.01; done
+while [ -d /proc/$(cat fails) ]; do sleep 0.01; done  # until its end has been noticed
+echo '{{"value": 1}}')",
                               std::move(options)));
   bench.launch({"localhost", "localhost"});
   bench.events.next<Reported>();
