@@ -27,7 +27,6 @@
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/tune/experiment.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
-#include <hypertune/tune/folder_growth.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>

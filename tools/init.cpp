@@ -15,7 +15,6 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/process/program_file.hpp>
-#include <hypertune/tune/folder_growth.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,12 +1,15 @@
 // Durations and sizes as people write them: "1h30m", "4GiB".
 #pragma once
 
+#include <hypertune/detail/format.hpp>
+
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -25,6 +28,15 @@ inline std::optional<double> take_number(std::string_view& text) {
 
 inline void trim_front(std::string_view& text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+}
+
+/// "1.5 GiB".
+inline std::string size_text(double bytes) {
+  constexpr std::array<std::pair<double, const char*>, 4> units{
+      {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}}};
+  for (const auto& [size, name] : units)
+    if (bytes >= size) return detail::format("{:.1f} {}", bytes / size, name);
+  return detail::format("{} bytes", bytes);
 }
 
 }  // namespace detail

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/detail/plural.hpp>
+#include <hypertune/detail/units.hpp>
 #include <hypertune/trial/trial.hpp>
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -17,15 +17,6 @@
 #include <utility>
 
 namespace hypertune::inline v0::detail {
-
-/// "1.5 GiB".
-inline std::string size_text(double bytes) {
-  constexpr std::array<std::pair<double, const char*>, 4> units{
-      {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}}};
-  for (const auto& [size, name] : units)
-    if (bytes >= size) return detail::format("{:.1f} {}", bytes / size, name);
-  return detail::format("{} bytes", bytes);
-}
 
 /// What the files below a folder take of the disk. Of more than 10,000 files those that are found first are counted.
 /// `but`: a folder in it that is left out.
@@ -75,7 +66,7 @@ class FolderGrowth {
     return detail::format(
         "the folders of {} trial{} in '{}' take {}, and are kept: {}{} are free; let the trials write less, or delete "
         "what need not be kept",
-        count_, count_ == 1 ? "" : "s", trials_.string(), size_text(bytes_), what, size_text(free));
+        count_, plural(count_), trials_.string(), size_text(bytes_), what, size_text(free));
   }
 
  private:
