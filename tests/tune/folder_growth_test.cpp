@@ -47,3 +47,15 @@ TEST_CASE("the folders of trials: once, before they fill the disk") {
   CHECK_FALSE(endless.told(9 * 0x1p20, 0));
   CHECK(endless.told(0x1p20, 0).value_or("").find("take 1.0 MiB, and are kept: 1.0 MiB are free") != std::string::npos);
 }
+
+TEST_CASE("where many trials have no folder, few of the others are looked at until one has") {
+  const TemporaryDirectory folder;
+  ht::detail::FolderGrowth growth(folder.path());
+  for (int trial = 0; trial < 100; ++trial) growth.ended(trial, 0);
+  for (const int trial : {127, 128, 129}) {
+    std::filesystem::create_directories(folder.path() / std::to_string(trial));
+    std::ofstream(folder.path() / std::to_string(trial) / "weights") << std::string(std::size_t{1} << 20U, 'x');
+    growth.ended(trial, 0);
+  }
+  CHECK(growth.told(0, 0).value_or("").starts_with("the folders of 2 trials"));  // 128 and 129
+}
