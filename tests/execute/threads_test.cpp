@@ -78,6 +78,35 @@ Training look_at_thread() {
   first.look();
 }
 
+std::atomic<bool> waiting{false}, dying{false}, closing{false}, thread_over{false};
+// Relaxed: it orders nothing else for ThreadSanitizer.
+void wait_for(const std::atomic<bool>& what) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!what.load(std::memory_order_relaxed) && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+struct SaysThreadOver {
+  ~SaysThreadOver() { thread_over = true; }
+};
+struct DiesSlowly {
+  ~DiesSlowly() {
+    dying.store(true, std::memory_order_relaxed);
+    wait_for(thread_over);
+  }
+};
+Training park_and_die_slowly() {
+  const DiesSlowly held;
+  thread_local const SaysThreadOver of_thread;
+  (void)of_thread;
+  co_yield report("value", 1.0);
+}
+Training wait_for_the_end(Context& context) {
+  waiting = true;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!context.stop_requested() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  closing = true;
+  co_return;
+}
+
 std::atomic<int> seen[3];
 Training look_at_cores(int trial) {
   seen[trial] = cores_seen();
@@ -109,6 +138,39 @@ TEST_CASE("a trial answered from another one's start does not wait for that one'
     executor.shutdown();
     REQUIRE(met);
   }
+}
+
+// ThreadSanitizer sees it if both destroy it.
+TEST_CASE("a parked trial that is stopped as the executor closes is destroyed by one thread") {
+  waiting = dying = closing = thread_over = false;
+  TemporaryDirectory directory;
+  std::atomic<bool> stopped{false};
+  ThreadExecutor executor = threads(2);
+  executor.start({.program = make_program<Number>([](const Point& point) { return Number{static_cast<int>(point[0])}; },
+                                                  [](Number n, Context& context) {
+                                                    return n.trial == 0 ? park_and_die_slowly()
+                                                                        : wait_for_the_end(context);
+                                                  },
+                                                  "value"),
+                  .directory = directory.path(),
+                  .sink = [&](Event event) {
+                    if (std::holds_alternative<Reported>(event)) executor.perform(Pause{0, 0});
+                    if (std::holds_alternative<Paused>(event)) {
+                      executor.perform(Stop{0, 0});
+                      wait_for(dying);  // in another thread
+                      stopped = true;
+                      executor.notify();
+                      wait_for(closing);  // this thread goes on once the executor closes
+                    }
+                    executor.notify();
+                  }});
+  executor.perform(launch_of(0));
+  executor.perform(launch_of(1));
+  wait_until(executor, [&] { return stopped && waiting; });
+  executor.shutdown();
+  CHECK(dying);
+  CHECK(closing);
+  CHECK(thread_over);
 }
 
 TEST_CASE("a trial keeps its thread, whoever answers its reports") {

@@ -45,6 +45,7 @@ class ThreadExecutor::State final : public detail::ExecutorState {
     Launch launch;
     AttemptMachine machine;
     Place place = Place::ready;
+    bool destroyed = false;             // by a worker thread, or about to be
     bool has_thread = false;            // a worker thread runs nothing else until this run has ended or is parked
     std::condition_variable resumed;    // wakes that thread
     std::optional<AttemptRun> attempt;  // set under the lock; otherwise used by the thread that drives the run
@@ -316,9 +317,12 @@ class ThreadExecutor::State final : public detail::ExecutorState {
   }
   // Both release the lock meanwhile.
   void destroy(RunPtr dead, std::unique_lock<std::mutex>& guard) {
+    // A run that is stopped while the thread that parked it is still in the sink is taken by two threads if the executor
+    // closes then.
+    const bool first = !std::exchange(dead->destroyed, true);
     guard.unlock();
     const RunKey gone = key(*dead);
-    dead->attempt.reset();  // now, even if the thread that parked it still holds a pointer
+    if (first) dead->attempt.reset();  // now, even if the thread that parked it still holds a pointer
     dead.reset();
     guard.lock();
     if (const auto died = dying_.find(gone); died != dying_.end()) {
