@@ -31,7 +31,7 @@ Node load_raw(const std::string& file, const std::vector<std::string>& set) {
 }  // namespace
 
 Node load_with(const std::string& file, const std::vector<std::string>& set) {
-  const Node root = load_raw(file, set);
+  Node root = load_raw(file, set);
   if (!root.is_map() || !root.has("space")) return root;  // a CLUSTER.yaml
   return with_present_words(root, sweep_shape(!root.has("trial")), [](const std::string& change) {
     detail::say("hypertune: " + detail::terminal::printable(change) + " (the old word is taken for now)");

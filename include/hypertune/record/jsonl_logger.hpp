@@ -25,13 +25,15 @@ namespace hypertune::inline v0 {
 
 namespace detail {
 
-/// Appends the line of a record.
+/// The line of a record, appended to what `out` has already.
 class JsonEvent {
  public:
-  JsonEvent(std::string& out, const Record& record) : out_(JsonFor::file, std::move(out)) {
+  explicit JsonEvent(std::string out) : out_(JsonFor::file, std::move(out)) {}
+
+  std::string line_of(const Record& record) {
     out_.begin_object().member("sequence", record.sequence).member("time", record.time);
     detail::visit(*this, record.what);
-    out = out_.end_object().white("\n").take();
+    return out_.end_object().white("\n").take();
   }
 
   void operator()(const record::ExperimentStarted& e) {
@@ -217,7 +219,7 @@ class JsonlLogger {
       follower_.open(directory_, tail.sequence);
     }
     follower_.follow(record, [&](const Record& r) {
-      detail::JsonEvent(buffer_, r);
+      buffer_ = detail::JsonEvent(std::move(buffer_)).line_of(r);
       if (buffer_.size() > (std::size_t{1} << 20U)) on_batch_end();
     });
   }

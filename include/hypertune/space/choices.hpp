@@ -52,7 +52,7 @@ Value to_value(const T& x) {
   else
     return std::string(std::string_view(x));
 }
-inline const Value& to_value(const Value& x) { return x; }
+inline Value to_value(Value x) { return x; }
 
 /// The type in which a list element is stored: string literals become strings.
 template <class T>
