@@ -238,10 +238,8 @@ int run(const RunArguments& arguments) {
   options.handle_signals = options.exit_if_stuck = true;
   const bool elsewhere = remote || sweep.executor.kubernetes;  // the program runs elsewhere, and need not exist here
   const auto program = program_of(sweep, !elsewhere);
-  std::optional<ClusterExecutor> cluster;
   if (remote && !sweep.executor.ssh->cluster.empty()) {
-    cluster.emplace(cluster_executor_of(sweep, arguments.file, set));
-    options.executor = *cluster;
+    options.executor = cluster_executor_of(sweep, arguments.file, set);
   } else if (sweep.executor.slurm) {
     options.executor = slurm_executor_of(sweep, arguments.file, set);
   } else if (sweep.executor.kubernetes) {
@@ -255,8 +253,7 @@ int run(const RunArguments& arguments) {
   begin_as_driver();
   try {
     ended = Tuner(sweep.space, program, options).run();
-  } catch (const Error& error) {
-    if (!cluster || !cluster->interrupted_early()) throw;
+  } catch (const cluster::InterruptedEarly& error) {
     detail::say(fmt::format("hypertune: {}", error.what()));
     return exit_interrupted;
   }

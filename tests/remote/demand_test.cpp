@@ -8,8 +8,6 @@
 namespace ht = hypertune;
 using namespace hypertune::remote;
 
-static_assert(ht::Executor<TrackedExecutor<ht::ThreadExecutor>>);
-
 namespace {
 ht::Launch launch(std::int64_t trial, const std::string& host) {
   ht::Launch command;

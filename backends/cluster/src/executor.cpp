@@ -11,7 +11,6 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/remote/demand.hpp>
-#include <hypertune/remote/listed_executor.hpp>
 #include <hypertune/tune/interrupt.hpp>
 
 #ifdef HYPERTUNE_CLUSTER_K8S
@@ -64,23 +63,22 @@ class ScopedInterruptWatch {
 /// One experiment on a cluster.
 class ClusterRun {
  public:
-  ClusterRun(const ClusterSetup& setup, ClusterConfig config, const Workload& workload)
-      : setup_(setup),
+  ClusterRun(std::shared_ptr<const ClusterSetup> setup, ClusterConfig config, const Workload& workload)
+      : setup_(std::move(setup)),
         config_(std::move(config)),
         workload_(workload),
-        notices_(std::make_shared<remote::Notices>(remote::said_by(setup.say, workload.quiet))) {
+        notices_(std::make_shared<remote::Notices>(remote::said_by(setup_->say, workload.quiet))) {
     // Checked before anything is locked or paid for.
-    ssh::validate(setup_.remote.ssh);
-    setup_.remote.remote.validate();
-    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each); why && setup_.grow)
+    ssh::validate(setup_->remote.ssh);
+    setup_->remote.remote.validate();
+    if (const auto why = Autoscaler(autoscaler_options(config_)).why_never(workload_.each); why && setup_->grow)
       fail(Errc::resources, "{}: {}", config_.file.string(), *why);
     for (const auto& warning : config_.warnings) notices_->say(warning);
     if (workload_.trials == 0) return;  // nothing to do
     tracker_ = std::make_shared<remote::DemandTracker>(workload_);
     const ScopedInterruptWatch watch(workload_, run_);
-    if (!setup_.grow) {
+    if (!setup_->grow) {
       provider_ = provider_of(config_);
-      make_executor(remote::HostSource::callback([this] { return standing(); }, looks_every));
       return;
     }
     cluster_ = open_cluster(
@@ -88,7 +86,6 @@ class ClusterRun {
     cost_.emplace(workload_.directory, config_.name, so_far());
     scaler_ = std::make_unique<ClusterScaler>(
         *cluster_, [this] { return demand(); }, ScalerOptions{.log = [this](const std::string& line) { say(line); }});
-    make_executor(remote::HostSource::callback([this] { return hosts(); }, 1));
   }
   ClusterRun(const ClusterRun&) = delete;
   ClusterRun& operator=(const ClusterRun&) = delete;
@@ -101,13 +98,23 @@ class ClusterRun {
     }
   }
 
-  bool idle() const { return !executor_; }
-  remote::TrackedExecutor<remote::ListedExecutor>& executor() { return *executor_; }
-  remote::DemandTracker& tracker() { return *tracker_; }
-  const Resources& each() const { return workload_.each; }
+  /// The run is kept alive by its hooks, and ends with them.
+  static remote::ElasticExperiment experiment(const std::shared_ptr<ClusterRun>& run) {
+    remote::ElasticExperiment all{
+        .plan = {}, .hooks = {.ready = [run] { run->await_machine(); }}, .notices = run->notices_};
+    if (run->tracker_)
+      all.listed = run->listed();
+    else
+      all.plan.workers = {{"cluster", run->workload_.each, {}}};
+    all.demand = run->tracker_;
+    return all;
+  }
 
-  /// Returns false if the user interrupted the wait.
-  bool await_machine() {
+ private:
+  static constexpr Seconds looks_every = 5;
+
+  // Throws if there will be none, or if the user interrupts the wait.
+  void await_machine() {
     if (!scaler_) {
       if (standing().empty()) {
         if (too_small_.empty())
@@ -123,14 +130,14 @@ class ClusterRun {
             config_.name, Placement(hosts).why_not(workload_.each));
       }
       running_ = true;
-      return true;
+      return;
     }
     const ScopedInterruptWatch watch(workload_, run_);
     std::uint64_t seen = 0;
     while (!run_.stop_requested()) {
       if (!hosts().empty()) {
         running_ = true;
-        return true;
+        return;
       }
       scaler_->require_possible(workload_.each);  // the machines' resources are known only after the first is up
       if (const auto why = scaler_->why_no_machine())
@@ -139,21 +146,19 @@ class ClusterRun {
       news_.wait_for(lock, run_.get_token(), std::chrono::milliseconds(100), [&] { return lines_ != seen; });
       seen = lines_;
     }
-    return false;
+    throw InterruptedEarly();
   }
-
- private:
-  static constexpr Seconds looks_every = 5;
 
   std::filesystem::path ssh_config_file() const {
     return cluster_ ? SshAccess::ssh_config(*cluster_) : cluster_state(config_.name) / "ssh_config.standing";
   }
 
-  void make_executor(remote::HostSource hosts) {
-    auto remote = setup_.remote;
+  remote::ListedHosts listed() {
+    auto remote = setup_->remote;
+    remote.hosts = setup_->grow ? remote::HostSource::callback([this] { return hosts(); }, 1)
+                                : remote::HostSource::callback([this] { return standing(); }, looks_every);
 #ifdef HYPERTUNE_CLUSTER_K8S
     if (config_.provider.type == "kubernetes") {
-      const auto pods = pods_of(config_);
       const remote::AgentFiles files{.program = remote.program,
                                      .arguments = remote.arguments,
                                      .mounts = remote.mounts,
@@ -162,19 +167,18 @@ class ClusterRun {
                                      .directory = remote.directory,
                                      .ship = remote.ship,
                                      .shared = remote.remote.transfer.shared.has_value()};
-      executor_.emplace(
-          remote::ListedExecutor(
-              {.name = "kubernetes", .hosts = std::move(hosts), .limits = remote.limits, .remote = remote.remote},
-              [pods, files](const remote::HostOptions& host) { return pods.dialer(host.name, files, host); }),
-          tracker_, notices_);
-      return;
+      return {.hosts = remote.hosts,
+              .limits = remote.limits,
+              .remote = remote.remote,
+              .dialer = [pods = pods_of(config_), files](const remote::HostOptions& host) {
+                return pods.dialer(host.name, files, host);
+              }};
     }
 #endif
-    remote.hosts = std::move(hosts);
     remote.ssh.config = ssh_config_file();
     if (config_.provider.type == "aws" && remote.remote.notice_command.empty() && remote.remote.notice_url.empty())
       remote.remote.notice_url = AwsProvider::notice_url;
-    executor_.emplace(ssh::SshExecutor(std::move(remote)), tracker_, notices_);
+    return ssh::ssh_hosts(std::move(remote), notices_);
   }
 
   // The machines that are up, for a run that does not grow the cluster.
@@ -229,7 +233,7 @@ class ClusterRun {
 
   // Called on the scaler's thread, at every tick.
   HostDemand demand() {
-    if (setup_.tick) setup_.tick();
+    if (setup_->tick) setup_->tick();
     if (const auto now = std::chrono::steady_clock::now(); running_ && now - written_ > std::chrono::seconds(5)) {
       written_ = now;
       write_cost(false);
@@ -244,7 +248,6 @@ class ClusterRun {
   }
 
   void finish() {
-    executor_.reset();
     if (!scaler_) return;
     const std::stop_source end;
     const ScopedInterruptWatch watch(workload_, end);
@@ -265,7 +268,7 @@ class ClusterRun {
     write_cost(true);
   }
 
-  const ClusterSetup& setup_;
+  std::shared_ptr<const ClusterSetup> setup_;
   ClusterConfig config_;
   Workload workload_;
   std::shared_ptr<remote::Notices> notices_;
@@ -281,67 +284,18 @@ class ClusterRun {
   std::mutex mutex_;
   std::condition_variable_any news_;
   std::uint64_t lines_ = 0;
-  std::unique_ptr<ClusterScaler> scaler_;                                    // its threads use the members above
-  std::optional<remote::TrackedExecutor<remote::ListedExecutor>> executor_;  // uses the scaler
+  std::unique_ptr<ClusterScaler> scaler_;  // its threads use the members above
 };
 
 }  // namespace detail
 
-struct ClusterExecutor::State final : public hypertune::detail::ExecutorState {
-  explicit State(ClusterSetup of_it) : setup(std::move(of_it)) {}
-
-  std::vector<Host> hosts() override {
-    auto& active = current();
-    if (active.idle()) return {{"cluster", active.each()}};
-    if (!active.await_machine()) leave_early();
-    return active.executor().hosts();
-  }
-  void start(ExecutorStart start) override {
-    if (auto& active = current(); !active.idle()) active.executor().start(std::move(start));
-  }
-  void perform(Command command) override {
-    if (auto& active = current(); !active.idle()) active.executor().perform(std::move(command));
-  }
-  void wait(Seconds deadline) override {
-    if (auto& active = current(); !active.idle()) active.executor().wait(deadline);
-  }
-  void notify() override {
-    if (works()) run->executor().notify();
-  }
-  void shutdown() override {
-    if (works()) run->executor().shutdown();
-  }
-
-  [[noreturn]] void leave_early() {
-    interrupted_early = true;
-    fail(Errc::experiment, "interrupted before a machine was up; nothing is left of it");
-  }
-  detail::ClusterRun& current() const {
-    if (!run) fail(Errc::usage, "machines that come and go are for experiments: a Tuner says what it needs of them");
-    return *run;
-  }
-  bool works() const { return run && !run->idle(); }
-
-  ClusterSetup setup;
-  bool interrupted_early = false;
-  std::unique_ptr<detail::ClusterRun> run;
-};
-
-ClusterExecutor::ClusterExecutor(ClusterSetup setup) : ExecutorHandle(std::make_shared<State>(std::move(setup))) {}
-
-void ClusterExecutor::prepare(const Workload& workload) {
-  auto& self = state<State>();
-  self.run.reset();
-  self.interrupted_early = false;
-  try {
-    self.run =
-        std::make_unique<detail::ClusterRun>(self.setup, load_cluster(self.setup.file, self.setup.overrides), workload);
-  } catch (const Interrupted&) { self.leave_early(); }
-}
-void ClusterExecutor::trial_ended(TrialId trial) {
-  if (const auto& self = state<State>(); self.works()) self.run->tracker().trial_ended(trial);
-}
-void ClusterExecutor::teardown(bool) { state<State>().run.reset(); }
-bool ClusterExecutor::interrupted_early() const { return state<State>().interrupted_early; }
+ClusterExecutor::ClusterExecutor(ClusterSetup setup)
+    : ElasticExecutor(
+          "ssh", [setup = std::make_shared<const ClusterSetup>(std::move(setup))](const Workload& workload) {
+            try {
+              return detail::ClusterRun::experiment(
+                  std::make_shared<detail::ClusterRun>(setup, load_cluster(setup->file, setup->overrides), workload));
+            } catch (const Interrupted&) { throw InterruptedEarly(); }
+          }) {}
 
 }  // namespace hypertune::inline v0::cluster

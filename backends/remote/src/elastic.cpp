@@ -1,10 +1,6 @@
 // ElasticExecutor: workers that follow the queue of trials.
-#include <hypertune/detail/run_clock.hpp>
-#include <hypertune/detail/say.hpp>
-#include <hypertune/detail/signal_block.hpp>
-#include <hypertune/remote/demand.hpp>
-#include <hypertune/remote/elastic.hpp>
-#include <hypertune/remote/host_pool.hpp>
+#include "pool_run.hpp"
+
 #include <hypertune/remote/ordered_wait_notice.hpp>
 #include <hypertune/remote/partial_group_release.hpp>
 #include <hypertune/remote/worker_scaler.hpp>
@@ -12,15 +8,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
 #include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
-#include <thread>
 #include <utility>
 
 namespace hypertune::inline v0::remote {
@@ -45,14 +37,11 @@ void require_room(const ElasticPlan& plan, const Resources& each) {
   require("bytes of memory", "memory", static_cast<double>(each.memory), [](const Resources& r) { return r.memory; });
 }
 
-/// One experiment. One of its threads decides which workers are requested or ended, and calls the backend's poll().
-class ElasticRun final : public ElasticWorkers {
+/// One experiment. Its thread decides which workers are requested or ended, and calls the backend's poll().
+class ElasticRun final : public PoolRun, public ElasticWorkers {
  public:
-  ElasticRun(ElasticExperiment experiment, const Workload& workload)
-      : plan_(std::move(experiment.plan)),
-        hooks_(std::move(experiment.hooks)),
-        notices_(std::move(experiment.notices)) {
-    if (!notices_) notices_ = std::make_shared<Notices>(said_by({}, workload.quiet, "hypertune: "));
+  ElasticRun(ElasticExperiment experiment, std::shared_ptr<Notices> notices, const Workload& workload)
+      : PoolRun(std::move(experiment.hooks), std::move(notices), nullptr), plan_(std::move(experiment.plan)) {
     if (plan_.workers.empty()) fail(Errc::usage, "there is no {}", plan_.kind);
     if (workload.trials == 0) return;  // nothing to do
     require_room(plan_, workload.each);
@@ -71,25 +60,19 @@ class ElasticRun final : public ElasticWorkers {
     group_release_.emplace(group_, slots, plan_.group_timeout, (std::uint64_t{device()} << 32U) + device());
     launch(scaler_->step(steady_seconds(), worker_states()).launch);
     plan_.remote.interchangeable = true;
-    executor_.emplace(RemoteExecutor(pool_, plan_.remote), tracker_, notices_);
+    executor_.emplace(pool_, plan_.remote);
   }
-  ElasticRun(const ElasticRun&) = delete;
-  ElasticRun& operator=(const ElasticRun&) = delete;
-  ~ElasticRun() override { finish(); }
-
-  bool idle() const { return !executor_; }
-  TrackedExecutor<RemoteExecutor>& executor() { return *executor_; }
-  DemandTracker& tracker() { return *tracker_; }
+  ~ElasticRun() override { stop_following(); }
 
   /// The requested workers; does not wait for them.
-  std::vector<Host> hosts() const {
+  std::vector<Host> hosts() override {
     std::vector<Host> hosts;
     for (std::size_t i = 0; i < plan_.workers.size(); ++i)
-      if (idle() || scaler_->launched(static_cast<int>(i)))
+      if (!executor_ || scaler_->launched(static_cast<int>(i)))
         hosts.push_back({plan_.workers[i].name, plan_.workers[i].total, Presence::coming, plan_.remote.reuse ? 0 : 1});
     return hosts;
   }
-  void start(ExecutorStart start) {
+  void start(ExecutorStart start) override {
     // With a constant number of workers, a worker that ends is replaced, so trials keep their place.
     if (all_)
       start.sink = [sink = std::move(start.sink)](Event event) {
@@ -107,20 +90,11 @@ class ElasticRun final : public ElasticWorkers {
         sink(std::move(event));
         if (ends) wake();
       };
-    executor_->start(std::move(start));
-    const hypertune::detail::SignalBlock block;
-    thread_ = std::thread([this] { follow(); });
+    next_poll_ = steady_seconds() + 1;
+    PoolRun::start(std::move(start));
   }
-  void shutdown() {
-    stop_following();
-    executor_->shutdown();
-  }
-  /// Before the destructor; see AnyExecutor::teardown().
-  void set_unfinished(bool unfinished) { unfinished_ = unfinished; }
 
-  std::vector<HostAccount> accounts() const override {
-    return executor_ ? executor_->inner().accounts() : std::vector<HostAccount>();
-  }
+  std::vector<HostAccount> accounts() const override { return host_accounts(); }
   void explain(const std::string& worker, std::string why) override {
     why_[worker] = why;
     pool_.explain(worker, std::move(why));
@@ -206,41 +180,23 @@ class ElasticRun final : public ElasticWorkers {
     return seen;
   }
 
-  void wake() {
-    {
-      const std::lock_guard hold(mutex_);
-      woken_ = true;
-    }
-    stop_.notify_all();
+  Seconds interval() const override { return 0.25; }
+  std::string failure() const override { return "workers cannot be looked after"; }
+  void interrupt() override {
+    if (hooks_.stop) hooks_.stop();
   }
-
-  void follow() {
-    constexpr double tick = 0.25;
-    double next_poll = steady_seconds() + 1;
-    std::string failed;
-    std::unique_lock hold(mutex_);
-    for (;;) {
-      stop_.wait_for(hold, std::chrono::duration<double>(tick), [&] { return stopping_ || woken_; });
-      if (stopping_) break;
-      woken_ = false;
-      hold.unlock();
-      // The run does not depend on this step: workers that are there go on while the backend cannot be asked, for
-      // example because the process has no descriptors left.
-      try {
-        scale(next_poll);
-        failed.clear();
-      } catch (const std::exception& error) {
-        if (std::exchange(failed, error.what()) != error.what())
-          notices_->say(fmt::format("workers cannot be looked after, tries again: {}", error.what()));
-        next_poll = steady_seconds() + 5;
-      }
-      hold.lock();
+  void look() override {
+    try {
+      scale();
+    } catch (...) {
+      next_poll_ = steady_seconds() + 5;
+      throw;
     }
   }
 
-  void scale(double& next_poll) {
+  void scale() {
     const double now = steady_seconds();
-    if (release_retired()) next_poll = now;  // the backend should look at once: others need the room
+    if (release_retired()) next_poll_ = now;  // the backend should look at once: others need the room
     const auto seen = worker_states();
     give_back(now, seen);
     if (ordered_) report_ordered_wait(now, seen);
@@ -250,49 +206,19 @@ class ElasticRun final : public ElasticWorkers {
       launch(orders.launch);
       end_workers(orders.end_workers, "no trial needs it now");
     }
-    if (hooks_.poll && steady_seconds() >= next_poll) next_poll = steady_seconds() + hooks_.poll(*this);
-  }
-
-  void stop_following() {
-    {
-      const std::lock_guard hold(mutex_);
-      stopping_ = true;
-    }
-    if (hooks_.stop) hooks_.stop();
-    stop_.notify_all();
-    if (thread_.joinable()) thread_.join();
-  }
-
-  void finish() noexcept {
-    try {
-      stop_following();
-      executor_.reset();
-      if (tracker_) tracker_->ended();
-      if (hooks_.finish) hooks_.finish(unfinished_);
-    } catch (const std::exception& error) {
-      hypertune::detail::say(fmt::format("hypertune: workers may be left: {}", error.what()));
-    }
+    if (hooks_.poll && steady_seconds() >= next_poll_) next_poll_ = steady_seconds() + hooks_.poll(*this);
   }
 
   ElasticPlan plan_;
-  ElasticHooks hooks_;
-  std::shared_ptr<Notices> notices_;
-  std::shared_ptr<DemandTracker> tracker_;
   std::optional<WorkerScaler> scaler_;
   std::optional<PartialGroupRelease> group_release_;
   int group_ = 1;                           // minimum number of workers of a trial
   std::set<std::string> without_room_;      // as last reported by the backend
   std::map<std::string, std::string> why_;  // the last reason per worker
   OrderedWaitNotice wait_notice_;
-  HostPool pool_;
-  std::optional<TrackedExecutor<RemoteExecutor>> executor_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool stopping_ = false, unfinished_ = false;
-  bool woken_ = false;  // follow() must not wait for the next tick
-  bool all_ = false;    // the number of workers is always the maximum
+  bool all_ = false;  // the number of workers is always the maximum
   bool ordered_ = false;
-  std::thread thread_;
+  double next_poll_ = 0;
 };
 
 }  // namespace detail
@@ -300,54 +226,65 @@ class ElasticRun final : public ElasticWorkers {
 struct ElasticExecutor::State final : public hypertune::detail::ExecutorState {
   State(std::string name_of_it, Make maker) : name(std::move(name_of_it)), make(std::move(maker)) {}
 
+  ~State() override { end_run(false); }
+
   std::vector<Host> hosts() override { return current().hosts(); }
-  void start(ExecutorStart start) override {
-    if (auto& active = current(); !active.idle()) active.start(std::move(start));
-  }
-  void perform(Command command) override {
-    if (auto& active = current(); !active.idle()) active.executor().perform(std::move(command));
-  }
-  void wait(Seconds deadline) override {
-    if (auto& active = current(); !active.idle()) active.executor().wait(deadline);
-  }
+  void start(ExecutorStart start) override { current().start(std::move(start)); }
+  void perform(Command command) override { current().perform(std::move(command)); }
+  void wait(Seconds deadline) override { current().wait(deadline); }
   void notify() override {
-    if (works()) run->executor().notify();
+    if (run) run->notify();
   }
   void shutdown() override {
-    if (works()) run->shutdown();
+    if (run) run->shutdown();
   }
 
-  detail::ElasticRun& current() const {
+  detail::PoolRun& current() const {
     if (!run) fail(Errc::usage, "workers of {} are for experiments: a Tuner says what it needs of them", name);
     return *run;
   }
-  bool works() const { return run && !run->idle(); }
+  void begin_run(ElasticExperiment experiment, const Workload& workload) {
+    auto notices = std::move(experiment.notices);
+    if (!notices) notices = std::make_shared<Notices>(said_by({}, workload.quiet, "hypertune: "));
+    if (experiment.listed)
+      run = detail::make_listed_run(std::move(*experiment.listed), std::move(experiment.hooks), std::move(notices),
+                                    std::move(experiment.demand));
+    else
+      run = std::make_unique<detail::ElasticRun>(std::move(experiment), std::move(notices), workload);
+  }
+  void end_run(bool unfinished) {
+    if (run) run->finish(unfinished);
+    run.reset();
+  }
 
   std::string name;
-  Make make;
-  std::unique_ptr<detail::ElasticRun> run;
+  Make make;  // nullptr: one run for all experiments
+  std::unique_ptr<detail::PoolRun> run;
 };
 
 ElasticExecutor::ElasticExecutor(std::string name, Make make)
     : ExecutorHandle(std::make_shared<State>(std::move(name), std::move(make))) {}
+ElasticExecutor::ElasticExecutor(std::string name, ElasticExperiment listed)
+    : ElasticExecutor(std::move(name), Make()) {
+  state<State>().begin_run(std::move(listed), {});
+}
 
 void ElasticExecutor::prepare(const Workload& workload) {
   auto& self = state<State>();
-  self.run.reset();
-  self.run = std::make_unique<detail::ElasticRun>(self.make(workload), workload);
+  if (!self.make) return;
+  self.end_run(false);
+  self.begin_run(self.make(workload), workload);
 }
 std::string ElasticExecutor::name() const { return state<State>().name; }
 void ElasticExecutor::trial_ended(TrialId trial) {
-  if (const auto& self = state<State>(); self.works()) self.run->tracker().trial_ended(trial);
+  if (const auto& run = state<State>().run) run->trial_ended(trial);
 }
 void ElasticExecutor::teardown(bool unfinished) {
-  auto& self = state<State>();
-  if (self.run) self.run->set_unfinished(unfinished);
-  self.run.reset();
+  if (auto& self = state<State>(); self.make) self.end_run(unfinished);
 }
 std::vector<HostAccount> ElasticExecutor::accounts() const {
-  const auto& self = state<State>();
-  return self.works() ? self.run->accounts() : std::vector<HostAccount>();
+  const auto& run = state<State>().run;
+  return run ? run->host_accounts() : std::vector<HostAccount>();
 }
 
 }  // namespace hypertune::inline v0::remote

@@ -110,17 +110,22 @@ SshSetup detail::with_environment(SshSetup setup) {
   return setup;
 }
 
-SshExecutor::SshExecutor(SshSetup setup)
-    : SshExecutor(std::make_shared<const SshSetup>(detail::with_environment(std::move(setup)))) {}
-
-SshExecutor::SshExecutor(const std::shared_ptr<const SshSetup>& setup, std::shared_ptr<remote::Notices> notices)
-    : ListedExecutor(
-          {.name = "ssh", .hosts = setup->hosts, .limits = setup->limits, .remote = setup->remote},
-          [setup, notices](const HostOptions& host) -> remote::AnyDialer {
-            return detail::SshDialer(host, setup, notices);
-          },
-          notices) {
-  validate(setup->ssh);
+remote::ListedHosts ssh_hosts(SshSetup setup, std::shared_ptr<remote::Notices> notices) {
+  validate(setup.ssh);
+  const auto shared = std::make_shared<const SshSetup>(std::move(setup));
+  return {.hosts = shared->hosts,
+          .limits = shared->limits,
+          .remote = shared->remote,
+          .dialer = [shared, notices = std::move(notices)](const HostOptions& host) -> remote::AnyDialer {
+            return detail::SshDialer(host, shared, notices);
+          }};
 }
+
+static remote::ElasticExperiment experiment_of(SshSetup setup) {
+  auto notices = std::make_shared<remote::Notices>();
+  return {.plan = {}, .hooks = {}, .notices = notices, .listed = ssh_hosts(std::move(setup), notices)};
+}
+SshExecutor::SshExecutor(SshSetup setup)
+    : ElasticExecutor("ssh", experiment_of(detail::with_environment(std::move(setup)))) {}
 
 }  // namespace hypertune::inline v0::ssh

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <hypertune/cluster/config.hpp>
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/remote/elastic.hpp>
 #include <hypertune/ssh/executor.hpp>
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace hypertune::inline v0::cluster {
 
@@ -32,24 +30,17 @@ struct ClusterSetup {
 /// is resumed, or until `hypertune down`. A trial that fits on no type is an error of kind `resources` before any
 /// machine is launched. The costs are in `cost.json` in the experiment's folder; `hypertune results` shows them.
 /// Without `grow`, the executor uses the machines that `hypertune up` has started and does not terminate them, so
-/// others may use them as well. hosts() waits for the first machine; Ctrl-C interrupts the wait (Error of kind
-/// `experiment`) and terminates all machines. Copies share one executor.
-class ClusterExecutor : public hypertune::detail::ExecutorHandle {
+/// others may use them as well. hosts() waits for the first machine; Ctrl-C interrupts the wait (InterruptedEarly) and
+/// terminates all machines. Copies share one executor.
+class ClusterExecutor : public remote::ElasticExecutor {
  public:
   explicit ClusterExecutor(ClusterSetup setup);
+};
 
-  std::string name() const { return "ssh"; }
-  static constexpr bool runs_gangs = true;
-
-  void prepare(const Workload& workload);
-  void trial_ended(TrialId trial);
-  void teardown(bool unfinished);
-
-  /// Whether Ctrl-C interrupted the last run before a machine was up.
-  bool interrupted_early() const;
-
- private:
-  struct State;
+/// Ctrl-C has interrupted an experiment before a machine was up. Of kind `experiment`.
+class InterruptedEarly : public Error {
+ public:
+  InterruptedEarly() : Error(Errc::experiment, "interrupted before a machine was up; nothing is left of it") {}
 };
 
 static_assert(Executor<ClusterExecutor>);

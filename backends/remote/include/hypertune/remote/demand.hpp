@@ -2,14 +2,11 @@
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/remote/notices.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -128,52 +125,6 @@ class DemandTracker {
   int trials_, concurrency_, workers_;
   std::set<TrialId> seen_, failed_, paused_, ended_trials_;
   std::map<TrialId, std::vector<Place>> running_;
-};
-
-/// Wraps an executor and passes its commands and events to a tracker. HostLost is never `for_good` here, because a
-/// replacement for the host can be made.
-template <Executor E>
-class TrackedExecutor {
- public:
-  TrackedExecutor(E executor, std::shared_ptr<DemandTracker> tracker, std::shared_ptr<Notices> notices = {})
-      : executor_(std::move(executor)), tracker_(std::move(tracker)), notices_(std::move(notices)) {}
-
-  std::vector<Host> hosts() const { return executor_.hosts(); }
-  Seconds now() const { return executor_.now(); }
-  void start(ExecutorStart start) {
-    if (notices_) notices_->start(start.sink);
-    start.sink = [tracker = tracker_, sink = std::move(start.sink)](Event event) {
-      tracker->happened(event);
-      if (auto* lost = std::get_if<HostLost>(&event)) lost->for_good = false;
-      sink(std::move(event));
-    };
-    executor_.start(std::move(start));
-  }
-  void perform(Command command) {
-    tracker_->performed(command);
-    executor_.perform(std::move(command));
-  }
-  void wait(Seconds deadline) {
-    if (notices_) notices_->flush();
-    executor_.wait(deadline);
-  }
-  void notify() { executor_.notify(); }
-  const E& inner() const { return executor_; }
-  void shutdown() {
-    if (notices_) notices_->end();
-    executor_.shutdown();
-    tracker_->ended();
-  }
-  std::string name() const
-    requires requires(const E& e) { e.name(); }
-  {
-    return executor_.name();
-  }
-
- private:
-  E executor_;
-  std::shared_ptr<DemandTracker> tracker_;
-  std::shared_ptr<Notices> notices_;
 };
 
 }  // namespace hypertune::inline v0::remote

@@ -5,15 +5,19 @@
 #include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/remote/dialer.hpp>
 #include <hypertune/remote/executor.hpp>
+#include <hypertune/remote/host_source.hpp>
 #include <hypertune/remote/notices.hpp>
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace hypertune::inline v0::remote {
+
+class DemandTracker;
 
 /// A worker that may be requested.
 struct ElasticWorker {
@@ -57,6 +61,8 @@ class ElasticWorkers {
 
 /// Callbacks of a backend during an experiment, besides dialling; each may be empty.
 struct ElasticHooks {
+  /// Called before listed workers are connected to; may block until there is one, or throw if there will be none.
+  std::function<void()> ready = {};
   /// Called repeatedly on a thread of the experiment; returns the seconds until the next call. May block until `stop`
   /// is called.
   std::function<Seconds(ElasticWorkers&)> poll = {};
@@ -69,10 +75,24 @@ struct ElasticHooks {
   std::function<void(bool unfinished)> finish = {};
 };
 
+/// The hosts of a list, which is polled during the run: those that are added are used, removed ones are drained.
+struct ListedHosts {
+  HostSource hosts = {};
+  HostOptions limits = {};  ///< defaults for what the list does not say about a host; its name is ignored
+  RemoteOptions remote = {};
+  /// Makes the dialer of a host, whose limits are filled in.
+  std::function<AnyDialer(const HostOptions&)> dialer = {};
+};
+
 struct ElasticExperiment {
   ElasticPlan plan;
   ElasticHooks hooks;
   std::shared_ptr<Notices> notices;
+  /// In place of the plan: others start and end the workers. Problems that do not end the run, such as a temporarily
+  /// unreadable list, are raised as Notices.
+  std::optional<ListedHosts> listed = {};
+  /// With it, a backend learns which of the listed workers are needed, and that replaces those that are lost.
+  std::shared_ptr<DemandTracker> demand = {};
 };
 
 /// Keeps as many workers as the queue of trials needs. Workers end when they were idle for some time, and with the run.
@@ -83,6 +103,8 @@ class ElasticExecutor : public hypertune::detail::ExecutorHandle {
   using Make = std::function<ElasticExperiment(const Workload&)>;
   /// `name`: name of the executor.
   ElasticExecutor(std::string name, Make make);
+  /// The listed workers are there anyway, for all experiments: prepare() is not needed.
+  ElasticExecutor(std::string name, ElasticExperiment listed);
 
   std::string name() const;
   static constexpr bool runs_gangs = true;

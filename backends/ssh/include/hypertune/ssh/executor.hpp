@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/remote/executor.hpp>
+#include <hypertune/remote/elastic.hpp>
 #include <hypertune/remote/host_source.hpp>
-#include <hypertune/remote/listed_executor.hpp>
+#include <hypertune/remote/notices.hpp>
 #include <hypertune/ssh/options.hpp>
 #include <hypertune/ssh/shipping.hpp>
 
@@ -46,14 +46,14 @@ namespace detail {
 SshSetup with_environment(SshSetup setup);
 }  // namespace detail
 
-/// An Executor for the hosts of a list, over ssh: see remote::ListedExecutor.
-class SshExecutor : public remote::ListedExecutor {
+/// The hosts of `setup`, and how they are reached. `notices`: gets lines about them.
+remote::ListedHosts ssh_hosts(SshSetup setup, std::shared_ptr<remote::Notices> notices);
+
+/// An Executor for the hosts of a list, over ssh. Nothing is connected before hosts() or start() is called; all
+/// connections end with the executor.
+class SshExecutor : public remote::ElasticExecutor {
  public:
   explicit SshExecutor(SshSetup setup);
-
- private:
-  explicit SshExecutor(const std::shared_ptr<const SshSetup>& setup,
-                       std::shared_ptr<remote::Notices> notices = std::make_shared<remote::Notices>());
 };
 
 static_assert(Executor<SshExecutor>);
