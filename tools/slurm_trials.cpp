@@ -127,7 +127,7 @@ int submit_to_slurm(const SlurmSubmission& submission) {
   if (error) fail(Errc::io, "cannot make the folder '{}': {}", directory.parent_path().string(), error.message());
   const auto script = batch_script(words, directory);
   process::RunOptions run;
-  run.input = [rest = std::string_view(script)]() mutable { return std::exchange(rest, {}); };
+  run.input = process::whole(script);
   process::Collected said;
   try {
     said = process::collect(sbatch, std::move(run));

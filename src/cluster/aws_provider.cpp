@@ -94,34 +94,31 @@ AwsProvider::AwsProvider(const ClusterConfig& config, const std::filesystem::pat
 }
 
 std::string AwsProvider::call(const std::vector<std::string>& arguments) const {
-  ProgramCall call;
-  call.arguments = {"aws", "ec2"};
-  call.arguments.insert(call.arguments.end(), arguments.begin(), arguments.end());
-  call.arguments.insert(call.arguments.end(), {"--output", "json"});
-  if (!config_.region.empty()) call.arguments.insert(call.arguments.end(), {"--region", config_.region});
-  if (!config_.endpoint_url.empty())
-    call.arguments.insert(call.arguments.end(), {"--endpoint-url", config_.endpoint_url});
-  if (!config_.profile.empty()) call.arguments.insert(call.arguments.end(), {"--profile", config_.profile});
-  call.environment = {{"AWS_PAGER", ""}, {"AWS_CLI_AUTO_PROMPT", "off"}};
-  call.timeout = config_.timeout;
-  call.max_output = std::size_t{64} << 20U;
-  call.lock = lock_;
-  ProgramResult result;
+  std::vector<std::string> words{"aws", "ec2"};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  words.insert(words.end(), {"--output", "json"});
+  if (!config_.region.empty()) words.insert(words.end(), {"--region", config_.region});
+  if (!config_.endpoint_url.empty()) words.insert(words.end(), {"--endpoint-url", config_.endpoint_url});
+  if (!config_.profile.empty()) words.insert(words.end(), {"--profile", config_.profile});
+  process::RunOptions options{
+      .spawn = holding(lock_), .deadline = config_.timeout, .max_output = SIZE_MAX, .max_kept = std::size_t{64} << 20U};
+  options.spawn.environment = {{"AWS_PAGER", ""}, {"AWS_CLI_AUTO_PROMPT", "off"}};
+  process::Collected result;
   try {
-    result = run_program(call);
+    result = process::collect(words, std::move(options));
   } catch (const Error& error) {
     throw detail::NoCommandLine(
         ProviderFailure::invalid,
         fmt::format("the aws provider needs the AWS command line, version 1 or 2: {}", error.what()));
   }
-  if (result.ok()) return result.output;
+  if (result.ok()) return result.out;
   const auto& verb = arguments.front();
-  if (result.timed_out)
+  if (result.late)
     throw ProviderError(ProviderFailure::failed,
                         fmt::format("'aws ec2 {}' did not answer within {:g} s", verb, config_.timeout));
-  throw ProviderError(detail::aws_failure(result.errors),
+  throw ProviderError(detail::aws_failure(result.err),
                       fmt::format("'aws ec2 {}' failed: {}", verb,
-                                  result.errors.empty() ? result.why() : detail::aws_message(result.errors)));
+                                  result.err.empty() ? why_failed(result) : detail::aws_message(result.err)));
 }
 
 std::vector<Machine> AwsProvider::list() {

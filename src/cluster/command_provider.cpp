@@ -67,26 +67,26 @@ std::string CommandProvider::call(const std::string& verb, const std::string& fi
   hypertune::detail::JsonWriter request;
   request.begin_object().member("version", 1).member("verb", verb).member("cluster", cluster_);
   const auto input = request.key("settings").raw(settings_ + fields).end_object().white("\n").take();
-  ProgramCall call;
-  call.arguments = command_;
-  call.input = input;
-  call.timeout = timeout_;
-  call.lock = lock_;
-  call.environment["HYPERTUNE_CLUSTER"] = cluster_;
+  process::RunOptions options{.spawn = holding(lock_),
+                              .input = process::whole(input),
+                              .deadline = timeout_,
+                              .max_output = SIZE_MAX,
+                              .max_kept = std::size_t{8} << 20U};
+  options.spawn.environment["HYPERTUNE_CLUSTER"] = cluster_;
   const auto program = command_.front();
   const auto fail_with = [&](ProviderFailure kind, const std::string& what) {
     throw ProviderError(kind, fmt::format("the provider '{}', asked to {}, {}", program, verb, what));
   };
-  ProgramResult result;
+  process::Collected result;
   try {
-    result = run_program(call);
+    result = process::collect(command_, std::move(options));
   } catch (const Error& error) {
     throw ProviderError(ProviderFailure::invalid, fmt::format("provider.command: {}", error.what()));
   }
-  if (result.timed_out)
+  if (result.late)
     fail_with(ProviderFailure::failed,
               fmt::format("did not answer within {:g} s and was ended (provider.timeout)", timeout_));
-  const auto answer = detail::parse_json(result.output);
+  const auto answer = detail::parse_json(result.out);
   const auto* object = answer && answer->is_object() ? &answer->get_object() : nullptr;
   if (object != nullptr) {
     if (const auto* error = object->if_contains("error")) {
@@ -105,12 +105,12 @@ std::string CommandProvider::call(const std::string& verb, const std::string& fi
                 "failed: " + detail::excerpt(message, 400));
     }
   }
-  if (!result.ok()) fail_with(ProviderFailure::failed, result.why());
+  if (!result.ok()) fail_with(ProviderFailure::failed, why_failed(result));
   if (object == nullptr)
-    fail_with(ProviderFailure::failed, result.output.empty() ? "answered nothing: it must print one JSON object"
-                                                             : fmt::format("answered with what is no JSON object: '{}'",
-                                                                           detail::excerpt(result.output)));
-  return result.output;
+    fail_with(ProviderFailure::failed, result.out.empty() ? "answered nothing: it must print one JSON object"
+                                                          : fmt::format("answered with what is no JSON object: '{}'",
+                                                                        detail::excerpt(result.out)));
+  return result.out;
 }
 
 std::vector<Machine> CommandProvider::list() {

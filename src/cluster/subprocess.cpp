@@ -1,8 +1,7 @@
-// Running a program until it ends.
+// Programs of providers.
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/process/subprocess.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,9 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <limits>
 #include <thread>
-#include <utility>
 
 namespace hypertune::inline v0::cluster {
 namespace detail {
@@ -48,43 +45,12 @@ static int take_lock(const char* path) {
 
 }  // namespace detail
 
-ProgramResult run_program(const ProgramCall& call) {
-  ProgramResult result;
-  process::RunOptions options;
-  options.spawn.environment = call.environment;
-  if (!call.lock.empty()) {
-    options.spawn.death_signal = SIGKILL;
-    options.spawn.prepare = [path = call.lock.c_str()] { return detail::take_lock(path); };
-  }
-  options.input = [rest = std::string_view(call.input)]() mutable { return std::exchange(rest, {}); };
-  options.hold_input = call.hold_input;
-  options.deadline = call.timeout;
-  options.max_output = std::numeric_limits<std::size_t>::max();
-  options.stop = call.stop;
-  const auto take = [&](std::string& into, const auto& tell) {
-    return [&](std::string_view text) {
-      if (tell) tell(text);
-      const auto room = call.max_output - std::min(call.max_output, into.size());
-      result.truncated = result.truncated || text.size() > room;
-      into.append(text.substr(0, room));
-      return true;
-    };
-  };
-  options.take_out = take(result.output, call.on_output);
-  options.take_err = take(result.errors, call.on_errors ? call.on_errors : call.on_output);
-  const auto outcome = process::run(call.arguments, std::move(options));
-  result.code = outcome.code();
-  result.timed_out = outcome.late;
-  result.cancelled = outcome.stopped;
-  return result;
+process::SpawnOptions holding(const std::filesystem::path& lock) {
+  return {.death_signal = SIGKILL, .prepare = [path = lock.string()] { return detail::take_lock(path.c_str()); }};
 }
 
-std::string ProgramResult::why() const {
-  std::string text = timed_out    ? "took too long and was ended"
-                     : cancelled  ? "was interrupted"
-                     : code > 128 ? fmt::format("was killed by signal {}", code - 128)
-                                  : fmt::format("ended with exit code {}", code);
-  std::string_view said = errors.find_first_not_of(" \r\n\t") != std::string::npos ? errors : output;
+static std::string with_last_lines(const std::string& text, std::string_view out, std::string_view err) {
+  std::string_view said = err.find_first_not_of(" \r\n\t") != std::string::npos ? err : out;
   while (!said.empty() && std::strchr(" \r\n\t", said.back()) != nullptr) said.remove_suffix(1);
   std::string last;
   for (int line = 0; line < 3 && !said.empty(); ++line) {
@@ -96,6 +62,17 @@ std::string ProgramResult::why() const {
   }
   std::erase_if(last, [](unsigned char c) { return c < 0x20; });
   return last.empty() ? text : text + ": " + last;
+}
+
+std::string why_failed(int code, std::string_view out, std::string_view err) {
+  return with_last_lines(
+      code > 128 ? fmt::format("was killed by signal {}", code - 128) : fmt::format("ended with exit code {}", code),
+      out, err);
+}
+std::string why_failed(const process::Collected& ended) {
+  if (ended.late) return with_last_lines("took too long and was ended", ended.out, ended.err);
+  if (ended.stopped) return with_last_lines("was interrupted", ended.out, ended.err);
+  return why_failed(ended.code(), ended.out, ended.err);
 }
 
 int lock_holder(const std::filesystem::path& lock) {

@@ -31,38 +31,41 @@ using namespace hypertune;
 using namespace hypertune::cluster;
 
 TEST_CASE("programs: input, output, exit codes, time limits, and what they leave running") {
-  CHECK(run_program({.arguments = {"cat"}, .input = "hello"}).output == "hello");
-  CHECK(run_program({.arguments = {"sh", "-c", "exit 7"}}).code == 7);
-  const auto failed = run_program({.arguments = {"sh", "-c", "echo first >&2; echo why >&2; exit 2"}});
-  CHECK(failed.why() == "ended with exit code 2: first | why");
-  CHECK(run_program({.arguments = {"sh", "-c", "kill -9 $$"}}).code == 137);
-  const auto late = run_program({.arguments = {"sleep", "60"}, .timeout = 0.2});
-  CHECK(late.timed_out);
+  const std::string much(1 << 20, 'x');
+  CHECK(process::collect({"cat"}, {.input = process::whole("hello")}).out == "hello");
+  CHECK(process::collect({"sh", "-c", "exit 7"}).code() == 7);
+  const auto failed = process::collect({"sh", "-c", "echo first >&2; echo why >&2; exit 2"});
+  CHECK(why_failed(failed) == "ended with exit code 2: first | why");
+  CHECK(process::collect({"sh", "-c", "kill -9 $$"}).code() == 137);
+  const auto late = process::collect({"sleep", "60"}, {.deadline = 0.2});
+  CHECK(late.late);
   CHECK_FALSE(late.ok());
-  CHECK(run_program({.arguments = {"true"}, .input = std::string(1 << 20, 'x')}).ok());  // reads nothing
-  CHECK(run_program({.arguments = {"sh", "-c", "sleep 60 & echo done"}}).output == "done\n");
-  CHECK_THROWS_AS(run_program({.arguments = {"/nowhere/program"}}), ht::Error);
+  CHECK(process::collect({"true"}, {.input = process::whole(much)}).ok());  // reads nothing
+  CHECK(process::collect({"sh", "-c", "sleep 60 & echo done"}).out == "done\n");
+  CHECK_THROWS_AS(process::collect({"/nowhere/program"}), ht::Error);
   std::stop_source stop;
   stop.request_stop();
-  CHECK(run_program({.arguments = {"sleep", "60"}, .stop = stop.get_token()}).cancelled);
-  const auto much = run_program({.arguments = {"sh", "-c", "head -c 100000 /dev/zero"}, .max_output = 1000});
-  CHECK(much.truncated);
-  CHECK(much.output.size() == 1000);
+  CHECK(process::collect({"sleep", "60"}, {.stop = stop.get_token()}).stopped);
+  const auto cut = process::collect({"sh", "-c", "head -c 100000 /dev/zero"}, {.max_kept = 1000});
+  CHECK(cut.truncated);
+  CHECK(cut.ok());
+  CHECK(cut.out.size() == 1000);
 }
 
 TEST_CASE("a callback that throws leaves no program and no blocked signal behind") {
+  const std::string much(1 << 20, 'x');
   const auto pipe_blocked = [] {
     sigset_t now;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
     return sigismember(&now, SIGPIPE) == 1;
   };
   REQUIRE_FALSE(pipe_blocked());
-  CHECK_THROWS_AS(run_program({.arguments = {"sh", "-c", "echo said; exec sleep 60"},
-                               .on_output = [](std::string_view) { throw std::runtime_error("stop"); }}),
+  CHECK_THROWS_AS(process::collect({"sh", "-c", "echo said; exec sleep 60"},
+                                   {.take_out = [](std::string_view) -> bool { throw std::runtime_error("stop"); }}),
                   std::runtime_error);
   CHECK_FALSE(pipe_blocked());
   CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);
-  CHECK(run_program({.arguments = {"true"}, .input = std::string(1 << 20, 'x')}).ok());
+  CHECK(process::collect({"true"}, {.input = process::whole(much)}).ok());
   CHECK_FALSE(pipe_blocked());
 }
 
@@ -97,10 +100,10 @@ TEST_CASE("the lock of a program is its own: what it leaves running does not hol
   TemporaryDirectory folder;
   const auto lock = folder.path() / "lock";
   CHECK(lock_holder(lock) == 0);
-  const auto result = run_program({.arguments = {"sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"}, .lock = lock});
+  const auto result = process::collect({"sh", "-c", "sleep 30 >/dev/null 2>&1 & echo $!"}, {.spawn = holding(lock)});
   CHECK(result.ok());
   CHECK(lock_holder(lock) == 0);
-  run_program({.arguments = {"kill", result.output.substr(0, result.output.find('\n'))}});
+  process::collect({"kill", result.out.substr(0, result.out.find('\n'))});
   std::atomic<int> holder{0};
   std::stop_source held;
   const std::jthread look([&](const std::stop_token& over) {
@@ -108,8 +111,9 @@ TEST_CASE("the lock of a program is its own: what it leaves running does not hol
     held.request_stop();
   });
   // Ended as soon as it is seen, however long that takes on a busy machine.
-  const auto ended = run_program({.arguments = {"sleep", "120"}, .lock = lock, .stop = held.get_token()});
-  INFO(ended.why());
+  const auto ended =
+      process::collect({"sleep", "120"}, {.spawn = holding(lock), .deadline = 300, .stop = held.get_token()});
+  INFO(why_failed(ended));
   CHECK(holder > 0);
   wait_for_calls(lock, 5);
 }
@@ -117,8 +121,7 @@ TEST_CASE("the lock of a program is its own: what it leaves running does not hol
 TEST_CASE("words for a shell") {
   for (const char* word : {"plain", "two words", "it's", "", "$HOME", "a;b", "\"q\"", "-n"}) {
     const auto said =
-        run_program({.arguments = {"sh", "-c", std::string("printf %s ") + hypertune::detail::shell_quote(word)}})
-            .output;
+        process::collect({"sh", "-c", std::string("printf %s ") + hypertune::detail::shell_quote(word)}).out;
     if (std::string_view(word) != "-n") CHECK(said == word);
   }
 }

@@ -65,7 +65,8 @@ TEST_CASE("a connection runs commands and knows its host") {
   CHECK_FALSE(connection.facts().architecture.empty());
   CHECK(connection.facts().home.starts_with("/"));
   CHECK_FALSE(connection.facts().clock_skewed());
-  const auto result = connection.run({"sh", "-c", "cat; echo oops >&2; exit 7"}, {.input = "hello\n"});
+  const auto result =
+      connection.run({"sh", "-c", "cat; echo oops >&2; exit 7"}, {.input = hypertune::process::whole("hello\n")});
   CHECK(result.exit == 7);
   CHECK(result.out == "hello\n");
   CHECK(result.err == "oops\n");
@@ -110,8 +111,8 @@ TEST_CASE("what a user's configuration says of their own logins does not change 
     auto options = hosts->options();
     options.config = file;
     const auto connection = SshConnection::open("host1", options, 30);
-    const auto result =
-        connection.run({"sh", "-c", "cat; echo oops >&2; exit 7"}, {.input = "~.\nhello\n", .deadline = 30});
+    const auto result = connection.run({"sh", "-c", "cat; echo oops >&2; exit 7"},
+                                       {.input = hypertune::process::whole("~.\nhello\n"), .deadline = 30});
     CHECK(result.exit == 7);
     CHECK(result.out == "~.\nhello\n");
     CHECK(result.err == "oops\n");

@@ -99,10 +99,8 @@ static std::vector<std::string> ssh_setting(std::string_view settings, std::stri
 
 std::vector<std::string> known_host_keys(const ClusterConfig& config, const Machine& machine,
                                          const std::filesystem::path& state) {
-  ProgramCall call;
-  call.arguments = ssh_command(config, machine, state, {"-G"});
-  call.timeout = 30;
-  const auto settings = run_program(call).output;
+  const process::RunOptions options{.deadline = 30};
+  const auto settings = process::collect(ssh_command(config, machine, state, {"-G"}), options).out;
   const auto first = [&](const char* key) {
     const auto words = detail::ssh_setting(settings, key);
     return words.empty() ? std::string() : words.front();
@@ -117,10 +115,9 @@ std::vector<std::string> known_host_keys(const ClusterConfig& config, const Mach
     for (auto file : detail::ssh_setting(settings, setting)) {
       if (file.starts_with("~/"))
         if (const char* home = std::getenv("HOME")) file = std::string(home) + file.substr(1);
-      call.arguments = {"ssh-keygen", "-F", name, "-f", file};
       std::string found;
       try {
-        found = run_program(call).output;
+        found = process::collect({"ssh-keygen", "-F", name, "-f", file}, options).out;
       } catch (const Error&) { return keys; }  // ssh-keygen is not installed
       std::string_view rest = found;
       while (!rest.empty()) {

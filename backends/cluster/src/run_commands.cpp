@@ -67,7 +67,8 @@ void run_commands(const remote::HostShell& shell, const std::string& folder, con
   if (!watched) end_last();
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const auto text = fmt::format("{}\n{}\n", commands[i], script_end);
-    ProgramResult result;
+    int code = 0;
+    std::string out, err;
     const auto take = [&](std::string& into) {
       return [&](std::string_view said) {
         if (log) log(said);
@@ -76,19 +77,18 @@ void run_commands(const remote::HostShell& shell, const std::string& folder, con
         return true;
       };
     };
-    for (int attempt = 1; attempt == 1 || (!watched && result.code == cut_short && attempt <= most); ++attempt) {
-      std::string_view input = text;
+    for (int attempt = 1; attempt == 1 || (!watched && code == cut_short && attempt <= most); ++attempt) {
       try {
-        result.code = shell
-                          .run(hidden_script, {std::string(script_end), noted, watched ? "watched" : ""},
-                               {.input = [&] { return std::exchange(input, {}); },
-                                .hold_input = true,
-                                .take_out = take(result.output),
-                                .take_err = take(result.errors),
-                                .deadline = timeout,
-                                .max_output = SIZE_MAX,
-                                .stop = stop})
-                          .exit;
+        code = shell
+                   .run(hidden_script, {std::string(script_end), noted, watched ? "watched" : ""},
+                        {.input = process::whole(text),
+                         .hold_input = true,
+                         .take_out = take(out),
+                         .take_err = take(err),
+                         .deadline = timeout,
+                         .max_output = SIZE_MAX,
+                         .stop = stop})
+                   .exit;
       } catch (const Error&) {
         try {
           if (!watched) end_last();
@@ -98,7 +98,7 @@ void run_commands(const remote::HostShell& shell, const std::string& folder, con
       }
     }
     // The command may contain secrets, so the message only gives its place in the file.
-    if (!result.ok()) fail(Errc::io, "{}: {}[{}] {}", shell.title, title, i, result.why());
+    if (code != 0) fail(Errc::io, "{}: {}[{}] {}", shell.title, title, i, why_failed(code, out, err));
   }
 }
 

@@ -133,9 +133,7 @@ std::size_t pull_files(const remote::HostShell& shell, const std::string& remote
     if (taken) throw;
   }
   if (const auto wrong = tar.end(); !wrong.empty() || !taken) fail(Errc::io, "cannot {}: {}", doing, wrong);
-  if (!result.ok())
-    fail(Errc::io, "{}: cannot {}: {}", shell.title, doing,
-         ProgramResult{.code = result.exit, .output = {}, .errors = result.err}.why());
+  if (!result.ok()) fail(Errc::io, "{}: cannot {}: {}", shell.title, doing, why_failed(result.exit, {}, result.err));
   std::size_t count = 0;
   const auto listed = tar.listed();
   std::string_view rest = listed;

@@ -128,7 +128,7 @@ std::uint64_t WorkerJobs::submit(const std::string& name, const std::vector<std:
   // With a keeper, because a Ctrl-C may kill this process while it waits.
   options.spawn = {.environment = plan_.environment, .keeper = process::Keeper::group};
   const auto script = job_script(plan_.orphan);
-  options.input = [rest = std::string_view(script)]() mutable { return std::exchange(rest, {}); };
+  options.input = process::whole(script);
   options.deadline = 30;
   options.stop = stop;
   process::Collected said;

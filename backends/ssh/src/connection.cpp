@@ -30,6 +30,17 @@ static bool is_of_client(std::string_view err) {
   return false;
 }
 
+static process::RunOptions run_options(const ShellOptions& options) {
+  return {.input = options.input,
+          .hold_input = options.hold_input,
+          .take_out = options.take_out,
+          .take_err = options.take_err,
+          .deadline = options.deadline,
+          .stall = options.stall,
+          .max_output = options.max_output,
+          .stop = options.stop};
+}
+
 static process::Collected run_client(const Master& master, const std::vector<std::string>& words,
                                      process::RunOptions options) {
   try {
@@ -180,47 +191,25 @@ std::vector<std::string> SshConnection::command(const std::vector<std::string>& 
   return detail::command_over(*master_, arguments);
 }
 
-RunResult SshConnection::run(const std::vector<std::string>& arguments, const RunOptions& options) const {
-  std::string_view input = options.input;
-  process::RunOptions run;
-  run.input = [&] { return std::exchange(input, {}); };
-  run.deadline = options.deadline;
-  run.max_output = options.max_output;
-  return detail::exchange(*master_, command(arguments), std::move(run));
+RunResult SshConnection::run(const std::vector<std::string>& arguments, const ShellOptions& options) const {
+  return detail::exchange(*master_, command(arguments), detail::run_options(options));
 }
 
 RunResult SshConnection::script(std::string_view text, const std::vector<std::string>& arguments,
-                                const RunOptions& options) const {
-  std::string_view input = options.input;
-  return shell().run(text, arguments,
-                     {.input = [&] { return std::exchange(input, {}); },
-                      .deadline = options.deadline,
-                      .max_output = options.max_output});
+                                const ShellOptions& options) const {
+  return shell().run(text, arguments, options);
 }
 
 RunResult SshConnection::must(std::string_view doing, std::string_view text, const std::vector<std::string>& arguments,
-                              const RunOptions& options) const {
-  std::string_view input = options.input;
-  return detail::as_ssh_error(host(), [&] {
-    return shell().must(doing, text, arguments,
-                        {.input = [&] { return std::exchange(input, {}); },
-                         .deadline = options.deadline,
-                         .max_output = options.max_output});
-  });
+                              const ShellOptions& options) const {
+  return detail::as_ssh_error(host(), [&] { return shell().must(doing, text, arguments, options); });
 }
 
 remote::HostShell SshConnection::shell() const {
   const auto run = [master = master_](std::string_view script, const std::vector<std::string>& arguments,
-                                      const remote::ShellOptions& options) {
+                                      const ShellOptions& options) {
     OutputMark mark;
-    process::RunOptions run;
-    run.input = options.input ? options.input : [] { return std::string_view(); };
-    run.deadline = options.deadline;
-    run.stall = options.stall;
-    run.max_output = options.max_output;
-    run.hold_input = options.hold_input;
-    run.take_err = options.take_err;
-    run.stop = options.stop;
+    auto run = detail::run_options(options);
     if (options.take_out)
       run.take_out = [&](std::string_view piece) {
         const auto own = mark.own(piece);

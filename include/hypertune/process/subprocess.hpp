@@ -31,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -314,15 +315,22 @@ struct RunOptions {
   using Take = std::function<bool(std::string_view)>;
 
   SpawnOptions spawn = {};                       ///< its streams are pipes, whatever is set here
-  std::function<std::string_view()> input = {};  ///< returns pieces of its standard input; empty: no more
+  std::function<std::string_view()> input = {};  ///< returns pieces of its standard input (see whole()); empty: no more
   bool hold_input = false;                       ///< its standard input stays open until it ends
   Take take_out = {}, take_err = {};             ///< receive pieces of its output; false: enough, it is killed
   double deadline = 60;                          ///< seconds until it is killed
   double stall = 1e9;                            ///< seconds without any data until it is killed
   double linger = 0.2;  ///< seconds to read on after its end, if other processes hold its pipes
   std::size_t max_output = std::size_t{64} << 20U;  ///< bytes of either stream; with more, it is killed
-  std::stop_token stop = {};                        ///< kills it
+  /// Bytes of either stream that collect() keeps. The rest is dropped, and the program goes on.
+  std::size_t max_kept = std::numeric_limits<std::size_t>::max();
+  std::stop_token stop = {};  ///< kills it
 };
+
+/// An input for RunOptions: all of `text`, which must live as long.
+inline std::function<std::string_view()> whole(std::string_view text) {
+  return [text]() mutable { return std::exchange(text, {}); };
+}
 
 /// How a program ended or was killed.
 struct RunOutcome {
@@ -426,14 +434,18 @@ inline RunOutcome run(const std::vector<std::string>& arguments, RunOptions opti
 /// How a program ended, and its output.
 struct Collected : RunOutcome {
   std::string out, err;
+  bool truncated = false;  ///< there was more than is kept
+  bool ok() const { return status == 0 && !late && !too_much && !stopped; }
 };
 
 /// As run(); output for which there is no callable is collected.
 inline Collected collect(const std::vector<std::string>& arguments, RunOptions options = {}) {
   Collected collected;
-  const auto into = [](std::string& text) {
-    return [&text](std::string_view bytes) {
-      text += bytes;
+  const auto into = [&collected, most = options.max_kept](std::string& text) {
+    return [&collected, &text, most](std::string_view bytes) {
+      const auto room = most - text.size();
+      collected.truncated = collected.truncated || bytes.size() > room;
+      text += bytes.substr(0, room);
       return true;
     };
   };

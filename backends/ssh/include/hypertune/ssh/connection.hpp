@@ -22,13 +22,8 @@ namespace hypertune::inline v0::ssh {
 
 using remote::HostFacts;
 using remote::RunResult;
+using remote::ShellOptions;
 using remote::TransferOptions;
-
-struct RunOptions {
-  std::string_view input = {};  ///< its standard input
-  Seconds deadline = 60;
-  std::size_t max_output = std::size_t{64} << 20U;  ///< maximum bytes of each stream; more is an Error
-};
 
 namespace detail {
 class Master;
@@ -74,13 +69,13 @@ class SshConnection {
 
   /// Runs a command and waits for it. At the deadline the local process is killed; the remote command then sees its
   /// input and output close.
-  RunResult run(const std::vector<std::string>& arguments, const RunOptions& options = {}) const;
+  RunResult run(const std::vector<std::string>& arguments, const ShellOptions& options = {}) const;
   /// Runs a POSIX shell script with its $1, $2, …; messages are in the C locale.
   RunResult script(std::string_view text, const std::vector<std::string>& arguments = {},
-                   const RunOptions& options = {}) const;
+                   const ShellOptions& options = {}) const;
   /// As script(), but a nonzero exit code throws an Error. `doing` describes the action, as in "make the folder 'x'".
   RunResult must(std::string_view doing, std::string_view text, const std::vector<std::string>& arguments = {},
-                 const RunOptions& options = {}) const;
+                 const ShellOptions& options = {}) const;
 
   /// Copies a file. The file appears on the host completely or not at all, even if the connection breaks. Relative
   /// remote paths and "~/…" are below the home folder; missing folders are made.
