@@ -3,6 +3,7 @@
 #include "check_warnings.hpp"
 #include "commands.hpp"
 #include "dry_run.hpp"
+#include "executors.hpp"
 #include "forecast.hpp"
 #include "local_trials.hpp"
 #include "remote_trials.hpp"
@@ -20,6 +21,7 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/units.hpp>
 #include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/threads.hpp>
 #include <hypertune/files/folder_walk.hpp>
 #include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/local/slot_binding.hpp>
@@ -171,22 +173,7 @@ Here print_executor(const Sweep& sweep) {
     print_workers(sweep, executor_of(sweep).hosts());
     return here;
   }
-  std::string where;
-  if (executor.slurm) {
-    where = fmt::format("in {} to {} workers of Slurm{}", executor.slurm->pool.min, executor.slurm->pool.max,
-                        executor.slurm->partition.empty() ? "" : ", partition " + executor.slurm->partition);
-  } else if (executor.kubernetes) {
-    where = fmt::format("in {} to {} pods of {}", executor.kubernetes->pool.min, executor.kubernetes->pool.max,
-                        executor.kubernetes->image.empty() ? "'pod'" : executor.kubernetes->image);
-  } else if (!executor.ssh->cluster.empty()) {
-    where = fmt::format("on machines of {}, as the queue asks for them", executor.ssh->cluster.string());
-  } else if (!executor.ssh->hosts.list.empty()) {
-    std::string names;
-    for (const auto& host : executor.ssh->hosts.list) names += (names.empty() ? "" : ", ") + host.name;
-    where = fmt::format("over ssh on {}", names);
-  } else {
-    where = "over ssh, on hosts that are asked for when it runs";
-  }
+  std::string where = where_trials_run(sweep);
   if (sweep.options.concurrency > 0) where += fmt::format(", {} at once at most", sweep.options.concurrency);
   print_row("runs", where + " (nobody was asked)");
   print_workers(sweep, {});
@@ -422,14 +409,16 @@ int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, c
   const auto seconds = parse_duration(timeout);
   if (!seconds || !(*seconds > 0)) fail(Errc::usage, "--timeout takes a duration such as 90s, not '{}'", timeout);
   const Workers& workers = sweep.options.workers;
-  std::optional<AnyExecutor> group;
   Sweep here = sweep;
+  // There is room for a trial of one worker, whatever it needs: it may be meant for another machine.
+  const auto& needs = sweep.options.resources;
+  AnyExecutor executor = threads({.cpus = std::max(1.0, needs.cpus), .gpus = needs.gpus, .custom = needs.custom});
   if (workers.several()) {
     if (here.executor.type != "local") here.executor = {};
     // A trial with one worker is a group too. The custom resource makes room for that worker, and for no other.
     if (workers.min == 1) here.executor.custom[only_one] = here.options.resources.custom[only_one] = 1;
-    group = executor_of(here);
-    const Placement placement(group->hosts());
+    executor = executor_of(here);
+    const Placement placement(executor.hosts());
     const Workers fewest{.min = workers.min, .max = workers.min, .strategy = workers.strategy};
     if (!placement.possible(here.options.resources, fewest)) {
       fmt::print("no trial was tried: this machine has no room for its workers\n");
@@ -444,8 +433,7 @@ int run_one(const Sweep& sweep, const std::shared_ptr<const Program>& program, c
     print_row(what, text);
     std::fflush(stdout);
   };
-  const auto found =
-      group ? dry_run_group(here, program, std::move(*group), *seconds, say) : dry_run(sweep, *program, *seconds, say);
+  const auto found = dry_run(here, program, std::move(executor), *seconds, say);
   for (const auto& wrong : found.wrong) detail::say("hypertune: " + detail::terminal::printable(first_line(wrong)));
   if (found.wrong.empty()) fmt::print("the trial reports what is tuned{}\n", found.checkpoint ? ", and saves" : "");
   return found.wrong.empty() ? exit_done : exit_failed;
@@ -473,7 +461,7 @@ int check(const CheckArguments& arguments) {
     }
   };
   if (!study) {
-    attempt([&] { program = program_of(sweep, sweep.executor.type == "local" || sweep.executor.slurm); });
+    attempt([&] { program = program_of(sweep, program_is_here(sweep)); });
     attempt([&] { mounts = mounts_to(sweep); });
     attempt([&] { require_room(sweep); });
   }

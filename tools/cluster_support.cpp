@@ -110,6 +110,12 @@ cluster::ClusterHooks hooks() {
   return {.say = [](const std::string& line) { detail::say(line); }, .stop = interrupted_after(0)};
 }
 
+std::vector<std::string> settings_of(const ClusterArguments& arguments) {
+  auto set = arguments.set;
+  if (!arguments.samples.empty()) set.push_back("samples=" + arguments.samples);
+  return set;
+}
+
 cluster::ClusterConfig read_cluster(const ClusterArguments& arguments) {
   cluster::ClusterOverrides overrides;
   overrides.name = arguments.name;

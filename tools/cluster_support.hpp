@@ -28,6 +28,9 @@ struct ClusterArguments {
   int worker = -1;
 };
 
+/// Of a sweep that is submitted: its settings, key=value.
+std::vector<std::string> settings_of(const ClusterArguments& arguments);
+
 /// Reads the file, and prints its warnings.
 cluster::ClusterConfig read_cluster(const ClusterArguments& arguments);
 

@@ -24,13 +24,11 @@ struct DryRun {
 
 using DryRunSay = std::function<void(std::string_view, std::string_view)>;
 
-/// Starts the sweep's command on this machine, in a temporary folder, with a configuration from its space. After the
-/// first report with all objectives, or after `timeout` seconds, ends it and everything that it has started. `say` gets
-/// each line as hypertune reads it: its kind ("log", "report" or "checkpoint") and the text.
-DryRun dry_run(const Sweep& sweep, const Program& program, Seconds timeout, const DryRunSay& say);
-/// The same for a trial with several workers: with as few as the sweep allows, all started by `executor`. If that is
-/// one, `executor` has room for only one.
-DryRun dry_run_group(const Sweep& sweep, const std::shared_ptr<const Program>& program, AnyExecutor executor,
-                     Seconds timeout, const DryRunSay& say);
+/// Starts a trial of the sweep with `executor`, in a temporary folder, with a configuration from its space and as few
+/// workers as the sweep allows. After the first report with all objectives, or after `timeout` seconds, ends it and
+/// everything that it has started. `say` gets each line as hypertune reads it: its kind ("log", "report" or
+/// "checkpoint") and the text. If the sweep allows several workers, `executor` has room only for those it is to start.
+DryRun dry_run(const Sweep& sweep, const std::shared_ptr<const Program>& program, AnyExecutor executor, Seconds timeout,
+               const DryRunSay& say);
 
 }  // namespace hypertune::inline v0::command

@@ -125,9 +125,10 @@ bool has_failed(const k8s::DriverJob& job) {
 
 }  // namespace
 
-int submit_to_kubernetes(const KubernetesSubmission& submission) {
-  auto set = submission.set;
-  if (!submission.samples.empty()) set.push_back("samples=" + submission.samples);
+int submit_to_kubernetes(const ClusterArguments& submission) {
+  if (!submission.program.empty())
+    fail(Errc::usage, "'{}': with --kubernetes nothing follows the sweep", submission.program);
+  const auto set = settings_of(submission);
   const auto sweep = kubernetes_sweep(submission.file, set);
   auto options = job_options(sweep);
   options.service_account = submission.service_account;
@@ -239,7 +240,7 @@ namespace {
 }
 }  // namespace
 
-int submit_to_kubernetes(const KubernetesSubmission&) { refuse(); }
+int submit_to_kubernetes(const ClusterArguments&) { refuse(); }
 int attach_to_kubernetes(const SubmittedSweep&) { refuse(); }
 int down_on_kubernetes(const SubmittedSweep&, bool) { refuse(); }
 int inspect_on_kubernetes(const SubmittedSweep&, const std::vector<std::string>&) { refuse(); }

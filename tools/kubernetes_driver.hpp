@@ -1,6 +1,8 @@
 // A sweep's driver in a Kubernetes cluster: submit, attach, down, and commands that read its record.
 #pragma once
 
+#include "cluster_support.hpp"
+
 #include <hypertune/error.hpp>
 
 #include <CLI/CLI.hpp>
@@ -10,18 +12,8 @@
 
 namespace hypertune::inline v0::command {
 
-struct KubernetesSubmission {
-  std::string file;                   ///< the file of the sweep
-  std::vector<std::string> set = {};  ///< key=value, overriding the file
-  std::string samples = {};           ///< as for `hypertune run`
-  std::string service_account = "hypertune-driver";
-  std::string volume = {}, storage_class = {}, storage = "10GiB";
-  std::string ttl = {}, deadline = {};  ///< durations; empty: none
-  bool detach = false;
-};
-
 /// `hypertune submit --kubernetes`.
-int submit_to_kubernetes(const KubernetesSubmission& submission);
+int submit_to_kubernetes(const ClusterArguments& arguments);
 /// A submitted sweep. The name of its Job is determined by the file and `set`.
 struct SubmittedSweep {
   std::string file;

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <hypertune/config/sweep_options.hpp>
-#include <hypertune/execute/executor.hpp>
-#include <hypertune/ssh/executor.hpp>
+#include <hypertune/trial/program.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -22,14 +21,8 @@ std::filesystem::path found_from(const Sweep& sweep, const std::filesystem::path
 std::vector<FileMount> mounts_of(const Sweep& sweep, std::vector<FileMount> mounts,
                                  std::vector<std::filesystem::path>& programs);
 
-/// How trials get to hosts, without the list of hosts. `file` and `set` as below.
-ssh::SshSetup remote_setup_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
-
 /// A description from which agents make the sweep's program: the text of `file`, `set`, and the texts of templates.
 std::string sweep_description(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
-
-/// `file` and `set`: where the sweep was read from; the agents read it again.
-AnyExecutor remote_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set);
 
 /// To be called on a host: the program of such a description.
 std::shared_ptr<const Program> program_from_description(const std::string& description);

@@ -1,16 +1,14 @@
-#include "cluster_trials.hpp"
 #include "commands.hpp"
 #include "cost.hpp"
+#include "executors.hpp"
 #include "kubernetes_driver.hpp"
-#include "kubernetes_trials.hpp"
 #include "local_trials.hpp"
-#include "remote_trials.hpp"
 #include "shell_words.hpp"
-#include "slurm_trials.hpp"
 #include "sweep_file.hpp"
 #include "terminal_text.hpp"
 #include "trackers.hpp"
 
+#include <hypertune/cluster/executor.hpp>
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/replace_file.hpp>
@@ -199,7 +197,6 @@ int run(const RunArguments& arguments) {
   const auto set = with_executor(arguments);
   Sweep sweep = load_sweep(arguments.file, set, false);
   add_trackers(sweep);
-  const bool remote = sweep.executor.type == "ssh";
   Options& options = sweep.options;
   if (!arguments.output.empty()) options.output = arguments.output;
   options.resume = arguments.resume;
@@ -236,17 +233,8 @@ int run(const RunArguments& arguments) {
   options.callbacks.emplace_back(KeepOptions{fmt::format("{}", fmt::join(overriding(arguments, options), " "))});
   options.progress_csv = true;
   options.handle_signals = options.exit_if_stuck = true;
-  const bool elsewhere = remote || sweep.executor.kubernetes;  // the program runs elsewhere, and need not exist here
-  const auto program = program_of(sweep, !elsewhere);
-  if (remote && !sweep.executor.ssh->cluster.empty()) {
-    options.executor = cluster_executor_of(sweep, arguments.file, set);
-  } else if (sweep.executor.slurm) {
-    options.executor = slurm_executor_of(sweep, arguments.file, set);
-  } else if (sweep.executor.kubernetes) {
-    options.executor = kubernetes_executor_of(sweep, arguments.file, set);
-  } else {
-    options.executor = remote ? remote_executor_of(sweep, arguments.file, set) : executor_of(sweep);
-  }
+  const auto program = program_of(sweep, program_is_here(sweep));
+  options.executor = executor_of(sweep, arguments.file, set);
 
   const int allowed_failures = options.max_failed_trials;
   std::optional<Results> ended;

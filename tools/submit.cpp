@@ -2,7 +2,7 @@
 #include "commands.hpp"
 #include "kubernetes_driver.hpp"
 #include "shell_words.hpp"
-#include "slurm_trials.hpp"
+#include "slurm_driver.hpp"
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/machine_link.hpp>
@@ -121,27 +121,8 @@ std::filesystem::path fresh_folder(const std::filesystem::path& wanted) {
 }  // namespace
 
 int submit(const ClusterArguments& arguments) {
-  if (arguments.slurm) {
-    auto sbatch = arguments.rest;
-    if (!arguments.program.empty()) sbatch.insert(sbatch.begin(), arguments.program);  // the first word after --
-    auto set = arguments.set;
-    if (!arguments.samples.empty()) set.push_back("samples=" + arguments.samples);
-    return submit_to_slurm({arguments.file, arguments.output, std::move(set), std::move(sbatch)});
-  }
-  if (arguments.kubernetes) {
-    if (!arguments.program.empty())
-      fail(Errc::usage, "'{}': with --kubernetes nothing follows the sweep", arguments.program);
-    return submit_to_kubernetes({.file = arguments.file,
-                                 .set = arguments.set,
-                                 .samples = arguments.samples,
-                                 .service_account = arguments.service_account,
-                                 .volume = arguments.volume,
-                                 .storage_class = arguments.storage_class,
-                                 .storage = arguments.storage,
-                                 .ttl = arguments.ttl,
-                                 .deadline = arguments.deadline,
-                                 .detach = arguments.detach});
-  }
+  if (arguments.slurm) return submit_to_slurm(arguments);
+  if (arguments.kubernetes) return submit_to_kubernetes(arguments);
   if (!arguments.samples.empty())
     fail(Errc::usage, "--samples goes with --slurm or --kubernetes; of a program on a cluster write -- --samples …");
   if (!arguments.set.empty())

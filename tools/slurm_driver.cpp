@@ -1,14 +1,12 @@
-#include "slurm_trials.hpp"
+#include "slurm_driver.hpp"
 
 #include "commands.hpp"
-#include "remote_trials.hpp"
 #include "sweep_file.hpp"
 
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/slurm/detail/messages.hpp>
-#include <hypertune/slurm/executor.hpp>
 #include <hypertune/tune/experiment_directory.hpp>
 
 #include <fmt/format.h>
@@ -21,14 +19,6 @@
 namespace hypertune::inline v0::command {
 
 namespace fs = std::filesystem;
-
-AnyExecutor slurm_executor_of(const Sweep& sweep, const std::string& file, const std::vector<std::string>& set) {
-  SlurmSetup setup;
-  setup.options = *sweep.executor.slurm;
-  if (auto& shared = setup.options.transfer.shared) shared->folder = found_from(sweep, shared->folder);
-  setup.remote.program = sweep_description(sweep, file, set);
-  return SlurmExecutor(std::move(setup));
-}
 
 std::string batch_script(const std::vector<std::string>& words, const fs::path& directory) {
   std::string command;
@@ -88,8 +78,9 @@ exit "$code"
                      fmt::arg("interrupted", exit_interrupted), fmt::arg("restarts", 5));
 }
 
-int submit_to_slurm(const SlurmSubmission& submission) {
-  const Sweep sweep = load_sweep(submission.file, submission.set, false);
+int submit_to_slurm(const ClusterArguments& submission) {
+  const auto set = settings_of(submission);
+  const Sweep sweep = load_sweep(submission.file, set, false);
   slurm::require_configuration();
   Options options = sweep.options;
   if (!submission.output.empty()) options.output = submission.output;
@@ -100,7 +91,7 @@ int submit_to_slurm(const SlurmSubmission& submission) {
                                  "--plain",
                                  "--output",
                                  directory.string()};
-  for (const auto& assignment : submission.set) words.insert(words.end(), {"--set", assignment});
+  for (const auto& assignment : set) words.insert(words.end(), {"--set", assignment});
   const auto log = directory.string() + ".slurm.log";
   std::vector<std::string> sbatch{
       "sbatch",
@@ -121,7 +112,8 @@ int submit_to_slurm(const SlurmSubmission& submission) {
     add("--account", slurm->account);
     add("--qos", slurm->qos);
   }
-  sbatch.insert(sbatch.end(), submission.sbatch.begin(), submission.sbatch.end());
+  if (!submission.program.empty()) sbatch.push_back(submission.program);  // the first word after --
+  sbatch.insert(sbatch.end(), submission.rest.begin(), submission.rest.end());
   std::error_code error;
   fs::create_directories(directory.parent_path(), error);
   if (error) fail(Errc::io, "cannot make the folder '{}': {}", directory.parent_path().string(), error.message());
