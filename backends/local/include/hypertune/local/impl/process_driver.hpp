@@ -154,12 +154,13 @@ void ProcessDriver::release_all() {
 }
 
 void ProcessDriver::on_ready(const epoll_event& event) {
-  if (event.data.u64 == wake_key) {
+  const std::uint64_t key = event.data.u64;  // epoll_event is packed on x86: no reference can be bound to its parts
+  if (key == wake_key) {
     std::uint64_t count = 0;
     while (::read(wake_.get(), &count, sizeof count) > 0) {}
-  } else if (event.data.u64 == control_key) {
+  } else if (key == control_key) {
     hear_guardian();
-  } else if (const auto found = workers_.find(event.data.u64); found != workers_.end()) {
+  } else if (const auto found = workers_.find(key); found != workers_.end()) {
     const auto worker = found->second;
     if ((event.events & EPOLLOUT) != 0) flush(*worker);
     if ((event.events & ~static_cast<unsigned>(EPOLLOUT)) != 0) read(*worker);
