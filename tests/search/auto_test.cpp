@@ -223,7 +223,7 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
   }
 }
 
-TEST_CASE("Auto leaves a second-best basin more often than its model alone") {
+TEST_CASE("Auto leaves a second-best basin more often than its model alone", "[simulated]") {
   const SearchSpace space = hypertune_test::unit_cube(2);
   int with_restarts = 0, alone = 0;
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
