@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/checkpoint.hpp>
+#include <hypertune/src/core/checkpoint.hpp>

@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/record.hpp>
+#include <hypertune/src/core/record.hpp>

@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/schedule.hpp>
+#include <hypertune/src/core/schedule.hpp>

@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/space.hpp>
+#include <hypertune/src/core/space.hpp>

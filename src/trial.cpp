@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/trial.hpp>
+#include <hypertune/src/core/trial.hpp>

@@ -1,6 +1,7 @@
 // The Executor concept. Commands go to the executor and events come back; both are plain values.
 #pragma once
 
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/execute/allocation.hpp>
 #include <hypertune/execute/growths.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -332,7 +333,9 @@ class AnyExecutor {
 
   template <class E>
     requires(!std::same_as<E, AnyExecutor> && Executor<E>)
-  AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {}  // NOLINT: implicit on purpose
+  AnyExecutor(E executor) : self_(std::make_shared<Holder<E>>(std::move(executor))) {  // NOLINT: implicit on purpose
+    detail::need_part_of<E>();
+  }
   /// Gives a readable error where the compiler would only say that no tune() matches these options.
   template <class E>
     requires(!std::same_as<E, AnyExecutor> && !Executor<E>)

@@ -1,6 +1,7 @@
 // SimulatedExecutor: simulates thousands of workers in virtual time. Deterministic to the bit.
 #pragma once
 
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/execute/executor_handle.hpp>
 #include <hypertune/execute/simulation_options.hpp>
 
@@ -21,6 +22,7 @@ class SimulatedExecutor : public detail::ExecutorHandle {
  public:
   static constexpr bool is_simulated = true;
   static constexpr bool runs_gangs = true;
+  static constexpr const char& part = include_hypertune_src_analysis_hpp_or_link_hypertune_hypertune;
 
   /// Throws an Error of kind `usage` that names an invalid option.
   explicit SimulatedExecutor(SimulationOptions options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -25,6 +26,7 @@ struct HyperSchedState;
 /// ht::within(deadline)`.
 struct HyperSched {
   static constexpr const char* type = "hyper_sched";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   Seconds deadline = 3600;   ///< above 0; of the experiment's time, all sessions together
   int grace_period = 1;      ///< steps of the first rung

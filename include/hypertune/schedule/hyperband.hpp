@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <cstdint>
@@ -36,6 +37,7 @@ class HyperBandState;
 /// over all brackets (81 + 34 + 15 + 8 + 5 = 143 by default).
 struct HyperBand {
   static constexpr const char* type = "hyperband";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int max_steps = 81;        ///< steps after which a trial is complete
   int reduction_factor = 3;  ///< 2 or more: one in this many trials passes each rung

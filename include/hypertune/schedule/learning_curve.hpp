@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -22,6 +23,7 @@ struct LearningCurveState;
 /// NaN) losses is stopped once another trial has had a finite loss.
 struct LearningCurve {
   static constexpr const char* type = "learning_curve";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int max_steps = 100;   ///< steps after which a trial is complete
   int points = 8;        ///< 4 or more: reports needed before a trial may be stopped

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -20,6 +21,7 @@ struct MedianStoppingState;
 /// for n trials; 8 bytes are kept per trial and step.
 struct MedianStopping {
   static constexpr const char* type = "median";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int grace_period = 1;  ///< steps that every trial gets, at least
   int min_trials = 3;    ///< other trials that must have reached a step before trials are stopped there

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -21,6 +22,7 @@ struct MoAshaState;
 /// of a rung count; a report at a rung takes some microseconds for them.
 struct MoAsha {
   static constexpr const char* type = "mo_asha";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int grace_period = 1;      ///< steps of the first rung
   int max_steps = 81;        ///< steps after which a trial is complete

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -16,6 +17,7 @@ struct PatienceState;
 /// compared with each other.
 struct Patience {
   static constexpr const char* type = "patience";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int patience = 10;     ///< steps without an improvement after which a trial ends
   double min_delta = 0;  ///< by how much the loss must fall to be one, in units of the metric; 0 or more

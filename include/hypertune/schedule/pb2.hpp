@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct Pb2State;
 /// 100.
 struct Pb2 {
   static constexpr const char* type = "pb2";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int perturbation_interval = 4;         ///< steps from one comparison to the next
   int max_steps = 100;                   ///< steps after which a trial is complete

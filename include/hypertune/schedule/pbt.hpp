@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct PbtState;
 /// A report costs O(log n), a decision O(n log n) in the size of the population.
 struct Pbt {
   static constexpr const char* type = "pbt";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   enum class Exploit : std::uint8_t { truncation, t_test };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -17,6 +18,7 @@ struct PercentileState;
 /// leaves few trials.
 struct Percentile {
   static constexpr const char* type = "percentile";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   double percentile = 50;  ///< above 0 and below 100: percent of the trials that may go on
   int grace_period = 1;    ///< steps that every trial gets, at least

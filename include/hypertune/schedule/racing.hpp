@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <cstdint>
@@ -53,6 +54,7 @@ struct RaceState;
 /// steps counts for each instance that it skips.
 struct Race {
   static constexpr const char* type = "race";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int instances = 0;     ///< steps after which a trial is complete; 0: no limit
   int grace_period = 5;  ///< 2 or more: instances before the first test

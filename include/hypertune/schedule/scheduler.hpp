@@ -1,6 +1,7 @@
 // The Scheduler concept: decides at each report whether a trial continues.
 #pragma once
 
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/schedule/reason.hpp>
@@ -122,6 +123,7 @@ class AnyScheduler {
   AnyScheduler(S scheduler)
   // NOLINT: implicit on purpose
   {
+    detail::need_part_of<S>();
     check_options(scheduler);
     self_ = std::make_unique<Holder<S>>(std::move(scheduler));
   }

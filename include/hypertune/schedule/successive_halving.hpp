@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 
 #include <string>
@@ -23,6 +24,7 @@ struct SuccessiveHalvingState;
 /// is promoted only if no loss is finite.
 struct SuccessiveHalving {
   static constexpr const char* type = "successive_halving";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int grace_period = 1;      ///< steps of the first rung
   int max_steps = 81;        ///< steps after which a trial is complete

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/search/cma_kinds.hpp>
 #include <hypertune/search/searcher.hpp>
 
@@ -28,6 +29,7 @@ class CmaState;
 ///   is ranked by its last report. Learnt constraints come before losses (Deb 2000).
 struct CmaEs {
   static constexpr const char* type = "cma_es";
+  static constexpr const char& part = include_hypertune_src_models_hpp_or_link_hypertune_hypertune;
 
   int population_size = 0;  ///< results in a generation, 4 or more; 0: by the number of dimensions
   double sigma0 = 0;        ///< the first standard deviation, as a part of the range, up to 1; 0: 0.13

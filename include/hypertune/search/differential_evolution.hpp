@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/search/searcher.hpp>
 
 namespace hypertune::inline v0 {
@@ -17,6 +18,7 @@ class DifferentialState;
 /// priors.
 struct DifferentialEvolution {
   static constexpr const char* type = "differential_evolution";
+  static constexpr const char& part = include_hypertune_src_models_hpp_or_link_hypertune_hypertune;
 
   int population_size = 0;             ///< 4 or more; 0: a twentieth of the samples, between 8 and 40
   double mutation_factor = 0.5;        ///< above 0, at most 2: of the difference that is added

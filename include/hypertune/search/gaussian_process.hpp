@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/search/searcher.hpp>
 
 #include <cstddef>
@@ -43,6 +44,7 @@ struct Source;
 /// No configuration is tried twice, even with noise (see repeat()). A finite space is exhausted when all was tried.
 struct GaussianProcess {
   static constexpr const char* type = "gp";
+  static constexpr const char& part = include_hypertune_src_models_hpp_or_link_hypertune_hypertune;
 
   int startup_trials = 0;       ///< trials before the model is asked; 0: by the number of dimensions
   int max_observations = 250;   ///< 20 or more: observations that the model learns from at most

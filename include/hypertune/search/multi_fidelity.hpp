@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/hyperband.hpp>
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/search/searcher.hpp>
@@ -24,6 +25,7 @@ class DehbState;
 /// keeps its best members instead of one per place, as results come in any order.
 struct Dehb {
   static constexpr const char* type = "dehb";
+  static constexpr const char& part = include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune;
 
   int max_steps = 81;                  ///< steps after which a trial is complete
   int reduction_factor = 3;            ///< 2 or more: one in this many trials passes each rung

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/search/searcher.hpp>
 
 namespace hypertune::inline v0 {
@@ -31,6 +32,7 @@ void describe_nsga(auto& self, auto& option, const char* population_size) {
 /// enter; trials that a scheduler stopped are dominated by completed ones.
 struct Nsga2 {
   static constexpr const char* type = "nsga2";
+  static constexpr const char& part = include_hypertune_src_models_hpp_or_link_hypertune_hypertune;
 
   int population_size = 0;             ///< 4 or more; 0: a fifteenth of the samples, between 8 and 50
   double crossover_probability = 0.9;  ///< that a child has two parents
@@ -57,6 +59,7 @@ struct Nsga2 {
 /// paper draws a random member of a niche, the one nearest to its direction is kept.
 struct Nsga3 {
   static constexpr const char* type = "nsga3";
+  static constexpr const char& part = include_hypertune_src_models_hpp_or_link_hypertune_hypertune;
 
   int population_size = 0;           ///< 4 or more; 0: by the reference directions, at most as in Nsga2
   double crossover_probability = 1;  ///< these as in Nsga2

@@ -1,6 +1,7 @@
 // The Searcher concept: proposes the next configuration.
 #pragma once
 
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/space/search_space.hpp>
@@ -163,6 +164,7 @@ class AnySearcher {
   template <class S>
     requires(!std::same_as<S, AnySearcher> && Searcher<S>)
   AnySearcher(S searcher) {  // NOLINT: implicit on purpose
+    detail::need_part_of<S>();
     check_options(searcher);
     self_ = std::make_unique<Holder<S>>(std::move(searcher));
   }

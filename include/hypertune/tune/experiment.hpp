@@ -4,6 +4,7 @@
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/execute/groups.hpp>
 #include <hypertune/execute/placement.hpp>
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/callbacks.hpp>
@@ -64,7 +65,7 @@ class Experiment {
         callbacks_(followers(options, facts), [this](const std::string& text) { note(text); }) {
     require_sound(space_, options, facts_.manual);
     require_possible(options, facts_);
-    if (options.display != Display::quiet && !facts_.manual) make_display(options);
+    if (options.display != Display::quiet && !facts_.manual && TerminalDisplay::defined()) make_display(options);
     make_controller(options);  // may throw, so before anything is created
     std::filesystem::create_directories(directory_ / "trials");
     journal_.emplace(Journal::open(directory_));
@@ -150,6 +151,10 @@ class Experiment {
     if (options.workers.several() && !facts.gangs)
       fail(Errc::usage, ".workers: this executor ('{}') runs one worker for a trial, not {}", facts.name,
            options.workers.max);
+    if (options.workers.several() && !Groups::defined())
+      fail(Errc::usage,
+           ".workers: this program has no groups of workers: include <hypertune/src/groups.hpp> beside "
+           "<hypertune/src/core.hpp>, or link hypertune::hypertune");
     const Placement placement(facts.hosts, options.group);
     if (!options.resources_for && !placement.possible(options.resources, options.workers))
       fail(Errc::resources, "no trial can ever run: {}", placement.why_not(options.resources, options.workers));
@@ -247,8 +252,8 @@ class Experiment {
     capacity_.least_workers = options.workers.min;
     capacity_.max_workers = options.workers.max;
     if (const auto limit = ExperimentStop(options.stop, objectives_).next_time(0)) capacity_.time_limit = *limit;
-    display_ = std::make_unique<TerminalDisplay>(
-        TerminalOptions{.plain = options.display == Display::plain || facts_.survivors, .capacity = capacity_});
+    display_ =
+        TerminalDisplay::make({.plain = options.display == Display::plain || facts_.survivors, .capacity = capacity_});
   }
 
   // Called after each change, because hosts come and go, and the resources of a host are often known only once it is

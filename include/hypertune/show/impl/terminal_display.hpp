@@ -2,11 +2,75 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/show/live_region.hpp>
+#include <hypertune/show/render.hpp>
 #include <hypertune/show/terminal_display.hpp>
 
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0 {
+
+struct TerminalDisplay::State {
+  explicit State(TerminalOptions o);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() { close(); }
+
+  void on_record(const Record& record);
+  void print(std::string_view line);
+  void write(const std::string& line);
+  void close();
+  void run();
+  void show(const ExperimentProgress& p, bool last);
+  void show_plain(const ExperimentProgress& p, bool last);
+
+  const TerminalOptions options;
+  const bool live;
+  std::mutex mutex;  // protects tracker, closing, drawing, lines, and the start of thread
+  ProgressTracker tracker;
+  bool closing = false;
+  bool drawing = false;            // the thread takes lines
+  std::vector<std::string> lines;  // printed and not yet taken by it
+  std::condition_variable wake;
+  std::thread thread;
+  std::chrono::steady_clock::time_point began;
+
+  std::mutex output;  // protects all members below; taken after `mutex` is released
+  detail::terminal::LiveRegion region;
+  bool color, unicode;
+  std::int64_t shown_improvements = 0, shown_failures = 0;
+  double last_best = -1e9, last_summary = 0;
+  bool announced = false;
+};
+
+TerminalDisplay::TerminalDisplay(TerminalOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+TerminalDisplay::~TerminalDisplay() = default;
+std::unique_ptr<TerminalDisplay> TerminalDisplay::make(const TerminalOptions& options) {
+  return std::make_unique<TerminalDisplay>(options);
+}
+void TerminalDisplay::catch_up(const Record& record) {
+  const std::lock_guard lock(state_->mutex);
+  state_->tracker.add(record, false);
+}
+void TerminalDisplay::set_capacity(Capacity capacity) {
+  const std::lock_guard lock(state_->mutex);
+  state_->tracker.set_capacity(std::move(capacity));
+}
+void TerminalDisplay::print(std::string_view line) { state_->print(line); }
+bool TerminalDisplay::live() const { return state_->live; }
+void TerminalDisplay::on_record(const Record& record) { state_->on_record(record); }
 
 TerminalDisplay::State::State(TerminalOptions o)
     : options(std::move(o)),

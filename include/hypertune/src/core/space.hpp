@@ -1,4 +1,4 @@
-// Definitions: space, and what all parts use.
+// Definitions of the core: space, and what all parts use.
 #pragma once
 
 #include <hypertune/detail/impl/error.hpp>

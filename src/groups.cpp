@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/gaussian_process.hpp>
+#include <hypertune/src/groups.hpp>

@@ -1,2 +1,2 @@
 // Part of hypertune::hypertune: see <hypertune/src.hpp>.
-#include <hypertune/src/show.hpp>
+#include <hypertune/src/display.hpp>

@@ -1,4 +1,4 @@
-// Definitions: tune.
+// Definitions of the core: tune.
 #pragma once
 
 #include <hypertune/detail/impl/definitions.hpp>
@@ -8,7 +8,6 @@
 #include <hypertune/tune/impl/controller_events.hpp>
 #include <hypertune/tune/impl/controller_requests.hpp>
 #include <hypertune/tune/impl/controller_slots.hpp>
-#include <hypertune/tune/impl/curve_beyond.hpp>
 #include <hypertune/tune/impl/dispatcher.hpp>
 #include <hypertune/tune/impl/dispatcher_hosts.hpp>
 #include <hypertune/tune/impl/dispatcher_workers.hpp>
@@ -16,7 +15,6 @@
 #include <hypertune/tune/impl/experiment_state.hpp>
 #include <hypertune/tune/impl/judge.hpp>
 #include <hypertune/tune/impl/options.hpp>
-#include <hypertune/tune/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/resumption.hpp>
 #include <hypertune/tune/impl/stop.hpp>
 #include <hypertune/tune/impl/stop_judge.hpp>
@@ -24,4 +22,3 @@
 #include <hypertune/tune/impl/suggestions.hpp>
 #include <hypertune/tune/impl/tune.hpp>
 #include <hypertune/tune/impl/tuner.hpp>
-#include <hypertune/tune/impl/what_if.hpp>

@@ -1,4 +1,4 @@
-// Definitions: checkpoint.
+// Definitions of the core: checkpoint.
 #pragma once
 
 #include <hypertune/checkpoint/impl/local_store.hpp>

@@ -1,4 +1,4 @@
-// Definitions: trial.
+// Definitions of the core: trial.
 #pragma once
 
 #include <hypertune/trial/impl/attributes.hpp>

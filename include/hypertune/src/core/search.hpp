@@ -1,14 +1,12 @@
-// Definitions: search.
+// Definitions of the core: search.
 #pragma once
 
 #include <hypertune/search/detail/impl/sobol_sequence.hpp>
 #include <hypertune/search/impl/adaptors.hpp>
-#include <hypertune/search/impl/cma_es.hpp>
-#include <hypertune/search/impl/differential_evolution.hpp>
+#include <hypertune/search/impl/auto.hpp>
+#include <hypertune/search/impl/default_searcher.hpp>
 #include <hypertune/search/impl/grid.hpp>
 #include <hypertune/search/impl/grid_combinations.hpp>
-#include <hypertune/search/impl/multi_fidelity.hpp>
-#include <hypertune/search/impl/nsga.hpp>
 #include <hypertune/search/impl/parzen.hpp>
 #include <hypertune/search/impl/replay.hpp>
 #include <hypertune/search/impl/searcher.hpp>

@@ -1,11 +1,11 @@
-// Definitions: schedule.
+// Definitions of all schedulers but Fifo and Asha, and of those that are searchers too (BOHB, DEHB).
 #pragma once
 
+#include <hypertune/detail/impl/schedulers_part.hpp>
 #include <hypertune/schedule/detail/impl/epsilon_net.hpp>
 #include <hypertune/schedule/detail/impl/friedman.hpp>
 #include <hypertune/schedule/detail/impl/paired_tests.hpp>
 #include <hypertune/schedule/detail/impl/time_varying_bandit.hpp>
-#include <hypertune/schedule/impl/asha.hpp>
 #include <hypertune/schedule/impl/by_step.hpp>
 #include <hypertune/schedule/impl/explore.hpp>
 #include <hypertune/schedule/impl/hyper_sched.hpp>
@@ -19,8 +19,6 @@
 #include <hypertune/schedule/impl/percentile.hpp>
 #include <hypertune/schedule/impl/population.hpp>
 #include <hypertune/schedule/impl/racing.hpp>
-#include <hypertune/schedule/impl/reason.hpp>
-#include <hypertune/schedule/impl/rung.hpp>
-#include <hypertune/schedule/impl/scheduler.hpp>
 #include <hypertune/schedule/impl/successive_halving.hpp>
 #include <hypertune/schedule/impl/welch.hpp>
+#include <hypertune/search/impl/multi_fidelity.hpp>

@@ -1,4 +1,0 @@
-// Definitions: show.
-#pragma once
-
-#include <hypertune/show/impl/terminal_display.hpp>

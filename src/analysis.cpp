@@ -1,0 +1,2 @@
+// Part of hypertune::hypertune: see <hypertune/src.hpp>.
+#include <hypertune/src/analysis.hpp>
