@@ -20,15 +20,15 @@
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/units.hpp>
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/files/folder_walk.hpp>
 #include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/local/slot_binding.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 #include <hypertune/search/adaptors.hpp>
-#include <hypertune/tune/experiment.hpp>
-#include <hypertune/tune/experiment_directory.hpp>
+#include <hypertune/tune/detail/experiment.hpp>
+#include <hypertune/tune/detail/experiment_directory.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>

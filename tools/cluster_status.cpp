@@ -5,7 +5,7 @@
 
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/machine_link.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 
 #include <fmt/format.h>
 

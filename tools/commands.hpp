@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/record/results.hpp>
-#include <hypertune/show/dashboard_start.hpp>
+#include <hypertune/show/detail/dashboard_start.hpp>
 
 #include <cstdint>
 #include <filesystem>

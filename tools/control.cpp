@@ -6,11 +6,11 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/text.hpp>
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
+#include <hypertune/record/detail/journal_schema.hpp>
 #include <hypertune/record/journal.hpp>
-#include <hypertune/record/journal_lock.hpp>
-#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

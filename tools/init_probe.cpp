@@ -10,7 +10,7 @@
 #include <hypertune/local/output_timing.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/report_line.hpp>
-#include <hypertune/tune/folder_growth.hpp>
+#include <hypertune/tune/detail/folder_growth.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

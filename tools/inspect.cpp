@@ -11,12 +11,12 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/arrow_export.hpp>
-#include <hypertune/record/journal_lock.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
+#include <hypertune/record/detail/json_text.hpp>
 #include <hypertune/record/optuna_export.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/record/trace_export.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

@@ -16,12 +16,12 @@
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/detail/text_width.hpp>
-#include <hypertune/record/host_faults.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/journal_schema.hpp>
+#include <hypertune/record/detail/host_faults.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/detail/journal_schema.hpp>
 #include <hypertune/search/adaptors.hpp>
-#include <hypertune/trial/metric_units.hpp>
-#include <hypertune/tune/experiment_directory.hpp>
+#include <hypertune/trial/detail/metric_units.hpp>
+#include <hypertune/tune/detail/experiment_directory.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 #include <hypertune/process/subprocess.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 #include <hypertune/slurm/detail/messages.hpp>
-#include <hypertune/tune/experiment_directory.hpp>
+#include <hypertune/tune/detail/experiment_directory.hpp>
 
 #include <fmt/format.h>
 

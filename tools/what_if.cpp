@@ -5,8 +5,8 @@
 #include <hypertune/config/algorithms.hpp>
 #include <hypertune/config/override.hpp>
 #include <hypertune/config/yaml.hpp>
-#include <hypertune/record/text_table.hpp>
-#include <hypertune/show/render.hpp>
+#include <hypertune/record/detail/text_table.hpp>
+#include <hypertune/show/detail/render.hpp>
 #include <hypertune/tune/what_if.hpp>
 
 #include <boost/json.hpp>

@@ -1,7 +1,7 @@
 // A journal of many trials, written as fast as the disk takes it.
 #pragma once
 
-#include <hypertune/record/journal_writer.hpp>
+#include <hypertune/record/detail/journal_writer.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <cmath>

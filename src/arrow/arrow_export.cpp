@@ -2,7 +2,7 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/record/arrow_export.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/trial/metric_name.hpp>
 

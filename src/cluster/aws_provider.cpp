@@ -1,5 +1,5 @@
 // AwsProvider: machines of EC2, through the AWS command line.
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>

@@ -1,5 +1,5 @@
 // Cluster: launching and setting up machines.
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/cluster/autoscaler.hpp>
 #include <hypertune/cluster/cluster.hpp>
 #include <hypertune/cluster/detail/parallel.hpp>

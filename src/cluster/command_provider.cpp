@@ -2,7 +2,7 @@
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/providers.hpp>
 #include <hypertune/cluster/subprocess.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 
 #include <fmt/format.h>
 

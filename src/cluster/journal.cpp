@@ -3,7 +3,7 @@
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/journal.hpp>
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
 
 #include <fmt/format.h>
 

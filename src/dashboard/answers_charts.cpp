@@ -1,8 +1,8 @@
 // Answers with the data of charts: best so far, curves, rungs, points.
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/show/view/answers.hpp>
-#include <hypertune/show/view/space_text.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
+#include <hypertune/show/detail/view/space_text.hpp>
 
 #include <algorithm>
 #include <cmath>

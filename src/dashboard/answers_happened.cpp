@@ -4,9 +4,9 @@
 #include <hypertune/error.hpp>
 #include <hypertune/record/analysis.hpp>
 #include <hypertune/record/pareto.hpp>
-#include <hypertune/show/view/answers.hpp>
-#include <hypertune/show/view/front.hpp>
-#include <hypertune/show/view/space_text.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
+#include <hypertune/show/detail/view/front.hpp>
+#include <hypertune/show/detail/view/space_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 
 #include <fmt/format.h>

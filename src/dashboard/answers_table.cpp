@@ -3,10 +3,10 @@
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/show/view/answers.hpp>
-#include <hypertune/show/view/filter.hpp>
-#include <hypertune/show/view/front.hpp>
-#include <hypertune/show/view/space_text.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
+#include <hypertune/show/detail/view/filter.hpp>
+#include <hypertune/show/detail/view/front.hpp>
+#include <hypertune/show/detail/view/space_text.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "api.hpp"
 
-#include <hypertune/show/view/answers.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <fmt/format.h>
 

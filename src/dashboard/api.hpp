@@ -4,7 +4,7 @@
 #include "experiments.hpp"
 
 #include <hypertune/net/http_answer.hpp>
-#include <hypertune/show/view/query.hpp>
+#include <hypertune/show/detail/view/query.hpp>
 
 #include <filesystem>
 #include <functional>

@@ -1,10 +1,10 @@
 // How an ExperimentView applies records.
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/record/front.hpp>
-#include <hypertune/record/journal_lock.hpp>
-#include <hypertune/show/view/experiment_view.hpp>
-#include <hypertune/show/view/json_writer.hpp>
+#include <hypertune/record/detail/front.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
+#include <hypertune/show/detail/view/experiment_view.hpp>
+#include <hypertune/show/detail/view/json_writer.hpp>
 
 #include <algorithm>
 #include <charconv>

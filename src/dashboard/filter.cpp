@@ -1,7 +1,7 @@
 #include <hypertune/detail/nearest.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/show/view/filter.hpp>
+#include <hypertune/show/detail/view/filter.hpp>
 
 #include <fmt/format.h>
 

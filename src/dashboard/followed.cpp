@@ -1,7 +1,7 @@
 #include "followed.hpp"
 
-#include <hypertune/record/journal_lock.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <sys/stat.h>
 

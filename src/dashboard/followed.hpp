@@ -1,8 +1,8 @@
 // Followed: an experiment's folder, whose Journal is read while it grows.
 #pragma once
 
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/show/view/experiment_view.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/show/detail/view/experiment_view.hpp>
 
 #include <sys/types.h>
 

@@ -2,7 +2,7 @@
 #include <hypertune/detail/percent.hpp>
 #include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/show/view/query.hpp>
+#include <hypertune/show/detail/view/query.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

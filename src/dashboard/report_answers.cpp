@@ -1,7 +1,7 @@
 #include "report_answers.hpp"
 
 #include <hypertune/detail/percent.hpp>
-#include <hypertune/show/view/answers.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
 
 #include <fmt/format.h>
 

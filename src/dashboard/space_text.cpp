@@ -1,9 +1,9 @@
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/parse_number.hpp>
-#include <hypertune/record/front.hpp>
-#include <hypertune/show/view/front.hpp>
-#include <hypertune/show/view/json_writer.hpp>
-#include <hypertune/show/view/space_text.hpp>
+#include <hypertune/record/detail/front.hpp>
+#include <hypertune/show/detail/view/front.hpp>
+#include <hypertune/show/detail/view/json_writer.hpp>
+#include <hypertune/show/detail/view/space_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 
 #include <algorithm>

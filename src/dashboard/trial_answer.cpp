@@ -1,12 +1,12 @@
 // /api/trial and /api/log: answers that are read from the folder on request.
 #include "api.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/utf8.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/show/view/answers.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include <hypertune/detail/json_read.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/detail/json_text.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 
 #include <boost/json.hpp>

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/json_read.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/record/sqlite.hpp>
+#include <hypertune/record/detail/sqlite.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

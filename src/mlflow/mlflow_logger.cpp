@@ -4,8 +4,8 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/callback.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/detail/log_files.hpp>
 #include <hypertune/record/mlflow_logger.hpp>
 
 #include <fmt/format.h>

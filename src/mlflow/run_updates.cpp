@@ -1,9 +1,9 @@
 #include "run_updates.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/parse_number.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 
 #include <boost/json.hpp>
 #include <fmt/format.h>

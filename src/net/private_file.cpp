@@ -1,7 +1,7 @@
 // Reading and writing files with secrets.
 #include "private_file.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/error.hpp>
 
 #include <fcntl.h>

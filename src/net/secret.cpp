@@ -1,7 +1,7 @@
 // Secret: a token for checkpoint transfers.
 #include "private_file.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/net/secret.hpp>

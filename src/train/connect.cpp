@@ -1,8 +1,8 @@
 #include <hypertune/detail/format.hpp>
-#include <hypertune/train/collective_text.hpp>
 #include <hypertune/train/connect.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
+#include <hypertune/train/detail/rendezvous_values.hpp>
 #include <hypertune/train/gloo_communicator.hpp>
-#include <hypertune/train/rendezvous_values.hpp>
 #include <hypertune/train/thread_communicator.hpp>
 
 #include <unistd.h>

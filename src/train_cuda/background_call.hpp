@@ -1,7 +1,7 @@
 // Runs calls that cannot be interrupted on a thread of their own, so that a hanging device blocks nothing else.
 #pragma once
 
-#include <hypertune/train/polling.hpp>
+#include <hypertune/train/detail/polling.hpp>
 
 #include <condition_variable>
 #include <functional>

@@ -3,7 +3,7 @@
 // timeout has passed looks which ranks have not. Short collectives cost nothing.
 #include "nccl_group.hpp"
 
-#include <hypertune/train/rendezvous_values.hpp>
+#include <hypertune/train/detail/rendezvous_values.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

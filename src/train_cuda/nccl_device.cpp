@@ -1,7 +1,7 @@
 // Part of hypertune::train_cuda.
 #include "nccl_device.hpp"
 
-#include <hypertune/train/polling.hpp>
+#include <hypertune/train/detail/polling.hpp>
 
 namespace hypertune::inline v0::detail {
 

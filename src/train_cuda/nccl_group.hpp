@@ -6,8 +6,8 @@
 #include "device_guard.hpp"
 #include "nccl_device.hpp"
 
+#include <hypertune/train/detail/polling.hpp>
 #include <hypertune/train/nccl_communicator.hpp>
-#include <hypertune/train/polling.hpp>
 
 #include <condition_variable>
 #include <cstddef>

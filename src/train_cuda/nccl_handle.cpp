@@ -1,7 +1,7 @@
 // Part of hypertune::train_cuda.
 #include "nccl_handle.hpp"
 
-#include <hypertune/train/polling.hpp>
+#include <hypertune/train/detail/polling.hpp>
 
 #include <chrono>
 #include <mutex>

@@ -3,7 +3,7 @@
 
 #include "target.hpp"
 
-#include <hypertune/checkpoint/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>

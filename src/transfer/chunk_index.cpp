@@ -5,8 +5,8 @@
 #include "chunker.hpp"
 #include "folder_text.hpp"
 
-#include <hypertune/checkpoint/folder_seal.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>

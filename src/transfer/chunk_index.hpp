@@ -3,8 +3,8 @@
 
 #include "net/openssl.hpp"
 
+#include <hypertune/checkpoint/detail/manifest.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/manifest.hpp>
 
 #include <cstddef>
 #include <cstdint>

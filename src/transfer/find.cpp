@@ -5,7 +5,7 @@
 #include "partial_checkpoint.hpp"
 #include "peer.hpp"
 
-#include <hypertune/checkpoint/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
 #include <hypertune/checkpoint/transfer/fetch.hpp>
 #include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>

@@ -3,9 +3,9 @@
 
 #include "net/private_file.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
-#include <hypertune/checkpoint/folder_seal.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/error.hpp>
 

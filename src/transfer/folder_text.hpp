@@ -1,8 +1,8 @@
 // Small files of the transfer, and the manifests of stores.
 #pragma once
 
+#include <hypertune/checkpoint/detail/manifest.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/manifest.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // A checkpoint's content as one sequence of bytes: file after file in the manifest's order.
 #pragma once
 
-#include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/checkpoint/detail/manifest.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // PartialCheckpoint: the partly fetched content of one checkpoint.
 #include "partial_checkpoint.hpp"
 
-#include <hypertune/checkpoint/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>

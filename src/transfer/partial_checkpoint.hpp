@@ -5,9 +5,9 @@
 #include "intervals.hpp"
 #include "layout.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -2,7 +2,7 @@
 
 #include "reuse.hpp"
 
-#include <hypertune/checkpoint/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/error.hpp>
 

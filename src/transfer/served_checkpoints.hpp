@@ -4,8 +4,8 @@
 #include "folder_text.hpp"
 #include "layout.hpp"
 
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
 
 #include <chrono>
 #include <condition_variable>

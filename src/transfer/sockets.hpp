@@ -1,7 +1,7 @@
 // Sockets for listening and for connecting.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/checkpoint/transfer/endpoint.hpp>
 
 #include <chrono>

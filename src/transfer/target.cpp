@@ -3,7 +3,7 @@
 
 #include "folder_text.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/percent.hpp>

@@ -3,7 +3,7 @@
 
 #include "net/tls.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
 
 #include <boost/asio/buffer.hpp>

@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/checkpoint/detail/manifest.hpp>
 #include <hypertune/random.hpp>
 
 #include <string>

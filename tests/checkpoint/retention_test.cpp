@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/checkpoint/retention.hpp>
+#include <hypertune/checkpoint/detail/retention.hpp>
 #include <hypertune/random.hpp>
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/checkpoint/detail/sealer.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/sealer.hpp>
 
 #include <atomic>
 #include <future>

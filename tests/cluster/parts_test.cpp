@@ -7,7 +7,7 @@
 #include <hypertune/cluster/sync.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 
 #include <hypertune/config/sweep.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/tune/stop_tree.hpp>
+#include <hypertune/tune/detail/stop_tree.hpp>
 
 #include <fmt/format.h>
 

@@ -3,14 +3,14 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/record/front.hpp>
+#include <hypertune/record/detail/front.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/show/view/answers.hpp>
-#include <hypertune/show/view/columns.hpp>
-#include <hypertune/show/view/filter.hpp>
-#include <hypertune/show/view/front.hpp>
-#include <hypertune/show/view/json_writer.hpp>
-#include <hypertune/show/view/space_text.hpp>
+#include <hypertune/show/detail/view/answers.hpp>
+#include <hypertune/show/detail/view/columns.hpp>
+#include <hypertune/show/detail/view/filter.hpp>
+#include <hypertune/show/detail/view/front.hpp>
+#include <hypertune/show/detail/view/json_writer.hpp>
+#include <hypertune/show/detail/view/space_text.hpp>
 
 #include <boost/json/parse.hpp>
 

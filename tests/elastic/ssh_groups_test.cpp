@@ -7,7 +7,7 @@
 #include "support/test.hpp"
 #include "training_results.hpp"
 
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 #include <hypertune/ssh/executor.hpp>
 
 #include <fmt/format.h>

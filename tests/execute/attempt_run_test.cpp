@@ -4,7 +4,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/detail/attempt_run.hpp>
 
 #include <memory>
 #include <optional>

@@ -2,8 +2,8 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/execute/bounded_log.hpp>
-#include <hypertune/trial/log_limit.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
+#include <hypertune/trial/detail/log_limit.hpp>
 
 #include <fmt/format.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 // Placement of several workers at once: laws over random requests, the strategies, and the sentences that a user reads.
 #include "support/test.hpp"
 
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 
 #include <algorithm>
 #include <map>

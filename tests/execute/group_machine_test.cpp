@@ -1,7 +1,7 @@
 // GroupMachine: what a group does as its members come, are lost and change, and laws over random histories.
 #include "support/test.hpp"
 
-#include <hypertune/execute/group_machine.hpp>
+#include <hypertune/execute/detail/group/group_machine.hpp>
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/network.hpp>
 #include <hypertune/detail/network_text.hpp>
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 
 #include <algorithm>
 #include <string>

@@ -1,8 +1,8 @@
 // GroupRun: what the Tuner and the members of a group are told, event by event.
 #include "support/test.hpp"
 
-#include <hypertune/execute/group_run.hpp>
-#include <hypertune/execute/groups.hpp>
+#include <hypertune/execute/detail/group/group_run.hpp>
+#include <hypertune/execute/detail/group/groups.hpp>
 
 #include <fmt/format.h>
 

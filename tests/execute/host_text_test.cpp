@@ -1,8 +1,8 @@
 // Hosts in sentences.
 #include "support/test.hpp"
 
-#include <hypertune/execute/host_text.hpp>
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/host_text.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 
 using namespace hypertune;
 using hypertune::detail::host_text;

@@ -1,7 +1,7 @@
 // Placement: laws over random requests, and the sentences that a user reads.
 #include "support/test.hpp"
 
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/execute/growths.hpp>
+#include <hypertune/execute/detail/growths.hpp>
 #include <hypertune/execute/simulated.hpp>
 
 #include <fmt/format.h>

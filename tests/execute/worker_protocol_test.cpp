@@ -1,8 +1,8 @@
 #include "support/test.hpp"
 
-#include <hypertune/execute/worker_link.hpp>
-#include <hypertune/execute/worker_machine.hpp>
-#include <hypertune/execute/worker_protocol.hpp>
+#include <hypertune/execute/detail/worker_link.hpp>
+#include <hypertune/execute/detail/worker_machine.hpp>
+#include <hypertune/execute/detail/worker_protocol.hpp>
 
 #include <cmath>
 #include <limits>

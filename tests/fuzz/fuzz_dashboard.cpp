@@ -1,7 +1,7 @@
 // What a request to the dashboard's server asks for: its target, and the filter in it.
 #include <hypertune/error.hpp>
-#include <hypertune/show/view/filter.hpp>
-#include <hypertune/show/view/query.hpp>
+#include <hypertune/show/detail/view/filter.hpp>
+#include <hypertune/show/detail/view/query.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Any bytes are frames and messages, or an Error of kind `protocol`; what reads, writes back as it was.
-#include <hypertune/execute/worker_link.hpp>
-#include <hypertune/execute/worker_machine.hpp>
-#include <hypertune/execute/worker_protocol.hpp>
+#include <hypertune/execute/detail/worker_link.hpp>
+#include <hypertune/execute/detail/worker_machine.hpp>
+#include <hypertune/execute/detail/worker_protocol.hpp>
 
 #include <cstddef>
 #include <cstdint>

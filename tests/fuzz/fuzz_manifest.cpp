@@ -1,5 +1,5 @@
 // A checkpoint's manifest is read from a disk that may hold anything.
-#include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/checkpoint/detail/manifest.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // At no moment are there two processes of one trial: the trainer takes a lock, and tells if somebody holds it.
 #include "local_support.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/execute/threads.hpp>
 #include <hypertune/local/command.hpp>
 #include <hypertune/process/process_tree.hpp>

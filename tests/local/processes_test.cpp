@@ -1,7 +1,7 @@
 #include "local_support.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
 #include <hypertune/local/slot_binding.hpp>
 
 #include <sched.h>

@@ -1,8 +1,8 @@
 // Writes an experiment whose every value the reader knows: journal, logs and export. With `judged`: many small ones in
 // which it is not obvious what is best, with what Results says. Usage: … DIRECTORY [judged]
-#include <hypertune/record/callbacks.hpp>
 #include <hypertune/record/csv_logger.hpp>
-#include <hypertune/record/front.hpp>
+#include <hypertune/record/detail/callbacks.hpp>
+#include <hypertune/record/detail/front.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/jsonl_logger.hpp>
 #include <hypertune/record/optuna_export.hpp>

@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/record/callbacks.hpp>
+#include <hypertune/record/detail/callbacks.hpp>
 
 #include <stdexcept>
 

@@ -1,7 +1,7 @@
 // HostFaults by itself: records in, suspects out.
 #include "support/test.hpp"
 
-#include <hypertune/record/host_faults.hpp>
+#include <hypertune/record/detail/host_faults.hpp>
 
 #include <algorithm>
 #include <set>

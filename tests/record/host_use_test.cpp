@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/record/host_ledger.hpp>
+#include <hypertune/record/detail/host_ledger.hpp>
 #include <hypertune/record/results.hpp>
 
 using namespace hypertune;

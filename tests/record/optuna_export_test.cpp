@@ -2,7 +2,7 @@
 #include "record_support.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/record/front.hpp>
+#include <hypertune/record/detail/front.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/optuna_export.hpp>
 

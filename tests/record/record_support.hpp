@@ -1,8 +1,8 @@
 // Records and folders for the tests of the Journal and of what reads it.
 #pragma once
 
+#include <hypertune/record/detail/journal_reader.hpp>
 #include <hypertune/record/journal.hpp>
-#include <hypertune/record/journal_reader.hpp>
 
 #include <unistd.h>
 

@@ -6,7 +6,7 @@
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/detail/log_files.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #include "agents.hpp"
 #include "experiments.hpp"
 
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 
 #include <condition_variable>
 #include <mutex>

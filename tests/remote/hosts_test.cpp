@@ -2,7 +2,7 @@
 #include "support/test.hpp"
 #include "variable.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/remote/host_source.hpp>
 

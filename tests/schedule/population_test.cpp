@@ -3,7 +3,8 @@
 
 #include <hypertune/random.hpp>
 #include <hypertune/schedule/detail/epsilon_net.hpp>
-#include <hypertune/schedule/explore.hpp>
+#include <hypertune/schedule/detail/explore.hpp>
+#include <hypertune/schedule/detail/welch.hpp>
 #include <hypertune/schedule/fifo.hpp>
 #include <hypertune/schedule/hyper_sched.hpp>
 #include <hypertune/schedule/learning_curve.hpp>
@@ -11,7 +12,6 @@
 #include <hypertune/schedule/pb2.hpp>
 #include <hypertune/schedule/pbt.hpp>
 #include <hypertune/schedule/successive_halving.hpp>
-#include <hypertune/schedule/welch.hpp>
 #include <hypertune/space/space.hpp>
 
 #include <algorithm>

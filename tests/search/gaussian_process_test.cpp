@@ -1,14 +1,14 @@
 #include "support/test.hpp"
 
 #include <hypertune/detail/lbfgs.hpp>
+#include <hypertune/search/detail/gp/acquisition.hpp>
+#include <hypertune/search/detail/gp/fit.hpp>
+#include <hypertune/search/detail/gp/maximise.hpp>
+#include <hypertune/search/detail/gp/polish.hpp>
+#include <hypertune/search/detail/gp/quadratic.hpp>
+#include <hypertune/search/detail/gp/state.hpp>
+#include <hypertune/search/detail/gp/transform.hpp>
 #include <hypertune/search/gaussian_process.hpp>
-#include <hypertune/search/gp/acquisition.hpp>
-#include <hypertune/search/gp/fit.hpp>
-#include <hypertune/search/gp/maximise.hpp>
-#include <hypertune/search/gp/polish.hpp>
-#include <hypertune/search/gp/quadratic.hpp>
-#include <hypertune/search/gp/state.hpp>
-#include <hypertune/search/gp/transform.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 

@@ -1,9 +1,9 @@
 #include "support/test.hpp"
 
 #include <hypertune/schedule/asha.hpp>
+#include <hypertune/search/detail/gp/chain.hpp>
+#include <hypertune/search/detail/gp/state.hpp>
 #include <hypertune/search/gaussian_process.hpp>
-#include <hypertune/search/gp/chain.hpp>
-#include <hypertune/search/gp/state.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 

@@ -2,8 +2,8 @@
 #include "minimise.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/search/detail/gp/polish.hpp>
 #include <hypertune/search/gaussian_process.hpp>
-#include <hypertune/search/gp/polish.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 #include "support/test.hpp"
 
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/detail/grid_combinations.hpp>
 #include <hypertune/search/grid.hpp>
-#include <hypertune/search/grid_combinations.hpp>
 #include <hypertune/search/random.hpp>
 #include <hypertune/search/sobol.hpp>
 #include <hypertune/space/space.hpp>

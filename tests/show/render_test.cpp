@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/show/render.hpp>
+#include <hypertune/show/detail/render.hpp>
 
 #include <limits>
 #include <string>

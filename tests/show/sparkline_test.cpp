@@ -1,7 +1,7 @@
 #include "support/test.hpp"
 
-#include <hypertune/show/render.hpp>
-#include <hypertune/show/sparkline.hpp>
+#include <hypertune/show/detail/render.hpp>
+#include <hypertune/show/detail/sparkline.hpp>
 
 #include <cmath>
 #include <cstdint>

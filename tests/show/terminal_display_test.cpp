@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/record/callback.hpp>
-#include <hypertune/show/terminal_display.hpp>
+#include <hypertune/show/detail/terminal_display.hpp>
 
 #include <poll.h>
 #include <pty.h>

@@ -4,7 +4,7 @@
 
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/process/process_tree.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 
 #include <algorithm>
 #include <atomic>

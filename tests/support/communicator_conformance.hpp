@@ -1,8 +1,8 @@
 // What every communicator keeps, whatever carries it. Run on each rank; throws what is wrong.
 #pragma once
 
-#include <hypertune/train/collective_text.hpp>
 #include <hypertune/train/communicator.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include "test.hpp"
 
 #include <hypertune/checkpoint/local_store.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/placement.hpp>
 #include <hypertune/random.hpp>
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/detail/json_text.hpp>
 
 #include <cstdlib>
 #include <fstream>

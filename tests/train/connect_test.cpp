@@ -4,9 +4,9 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 #include <hypertune/train/connect.hpp>
-#include <hypertune/train/polling.hpp>
+#include <hypertune/train/detail/polling.hpp>
 
 #include <signal.h>
 

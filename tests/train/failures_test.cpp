@@ -6,7 +6,7 @@
 #include <hypertune/train/connect.hpp>
 #include <hypertune/train/gloo_communicator.hpp>
 #include <hypertune/train/thread_communicator.hpp>
-#include <hypertune/trial/group_address.hpp>
+#include <hypertune/trial/detail/group_address.hpp>
 
 #include <atomic>
 #include <chrono>

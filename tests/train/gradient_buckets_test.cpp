@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/train/gradient_buckets.hpp>
+#include <hypertune/train/detail/gradient_buckets.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "support/test.hpp"
 
-#include <hypertune/train/permutation.hpp>
+#include <hypertune/train/detail/permutation.hpp>
 
 #include <algorithm>
 #include <cmath>

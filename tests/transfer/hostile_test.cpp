@@ -1,8 +1,8 @@
 // Peers that lie, drip, flood or ask for what is not theirs.
 #include "transfer_support.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
-#include <hypertune/checkpoint/manifest.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
+#include <hypertune/checkpoint/detail/manifest.hpp>
 
 #include <fmt/format.h>
 #include <zstd.h>

@@ -5,7 +5,7 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/record/analysis.hpp>
-#include <hypertune/show/progress.hpp>
+#include <hypertune/show/detail/progress.hpp>
 
 #include <cmath>
 #include <memory>

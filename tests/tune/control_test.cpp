@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>

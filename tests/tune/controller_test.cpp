@@ -1,10 +1,10 @@
 // The Controller by itself: events in, records and commands out, with no executor anywhere.
 #include "support/test.hpp"
 
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/space/space.hpp>
-#include <hypertune/tune/controller.hpp>
+#include <hypertune/tune/detail/controller.hpp>
 
 #include <cstdint>
 #include <functional>

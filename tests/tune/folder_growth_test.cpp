@@ -2,7 +2,7 @@
 #include "support/temporary_directory.hpp"
 #include "support/test.hpp"
 
-#include <hypertune/tune/folder_growth.hpp>
+#include <hypertune/tune/detail/folder_growth.hpp>
 
 #include <cstddef>
 #include <filesystem>

@@ -21,7 +21,7 @@ using Everything = All<AnyCallback, AnyExecutor, AnyScheduler, AnySearcher, Chec
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 
 #include <cstddef>
 

@@ -4,7 +4,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/tune/controller.hpp>
+#include <hypertune/tune/detail/controller.hpp>
 
 #include <cmath>
 #include <fstream>

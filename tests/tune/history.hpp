@@ -1,8 +1,8 @@
 // Histories of experiments: written down to compare, cut short to resume from.
 #pragma once
 
+#include <hypertune/record/detail/journal_reader.hpp>
 #include <hypertune/record/journal.hpp>
-#include <hypertune/record/journal_reader.hpp>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // The gate takes events by round and trial, whatever the order in which they come.
 #include "support/test.hpp"
 
-#include <hypertune/tune/ordered_gate.hpp>
+#include <hypertune/tune/detail/ordered/ordered_gate.hpp>
 
 #include <optional>
 #include <string>

@@ -1,7 +1,7 @@
 #include "support/test.hpp"
 
+#include <hypertune/tune/detail/stop_judge.hpp>
 #include <hypertune/tune/stop.hpp>
-#include <hypertune/tune/stop_judge.hpp>
 
 #include <limits>
 

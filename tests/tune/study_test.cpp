@@ -2,8 +2,8 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/tune/control.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
 
 #include <atomic>
 #include <cmath>

@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/tune/suggestions.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/tune/detail/suggestions.hpp>
 
 #include <algorithm>
 #include <atomic>

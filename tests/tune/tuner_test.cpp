@@ -5,7 +5,7 @@
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 
 #include <sys/stat.h>
 

@@ -9,7 +9,7 @@
 #include <hypertune/cluster/ssh_access.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
-#include <hypertune/execute/placement.hpp>
+#include <hypertune/execute/detail/placement.hpp>
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/tune/interrupt.hpp>
 

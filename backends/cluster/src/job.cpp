@@ -1,5 +1,5 @@
 // Programs that are submitted to a cluster.
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/job.hpp>
 #include <hypertune/cluster/providers.hpp>

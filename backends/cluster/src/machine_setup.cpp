@@ -3,7 +3,7 @@
 
 #include "run_commands.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/cluster/detail/json.hpp>
 #include <hypertune/cluster/detail/poll_interval.hpp>
 #include <hypertune/cluster/machine_link.hpp>

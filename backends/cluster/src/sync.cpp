@@ -1,5 +1,5 @@
 // Copying files to and from machines.
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/cluster/detail/files.hpp>
 #include <hypertune/cluster/subprocess.hpp>
 #include <hypertune/cluster/sync.hpp>

@@ -13,7 +13,7 @@
 #include "process_variable.hpp"
 #include "reverse_pod_dialer.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/k8s/agent_listener.hpp>

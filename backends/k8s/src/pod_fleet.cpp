@@ -4,7 +4,7 @@
 #include "json_at.hpp"
 #include "pod_log.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/remote/dialer.hpp>

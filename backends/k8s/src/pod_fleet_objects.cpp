@@ -2,7 +2,7 @@
 #include "json_at.hpp"
 #include "pod_fleet.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/detail/parse_number.hpp>
 
 #include <boost/json/array.hpp>

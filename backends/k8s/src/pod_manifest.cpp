@@ -10,7 +10,7 @@
 #include <hypertune/config/yaml.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/k8s/pod_keeper.hpp>
-#include <hypertune/trial/group_address.hpp>
+#include <hypertune/trial/detail/group_address.hpp>
 
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>

@@ -3,9 +3,9 @@
 
 #include "host_protocol.hpp"
 
+#include <hypertune/checkpoint/detail/manifest.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/manifest.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/error.hpp>
 

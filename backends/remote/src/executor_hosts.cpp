@@ -4,7 +4,7 @@
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/net/spawn.hpp>
-#include <hypertune/record/host_faults.hpp>
+#include <hypertune/record/detail/host_faults.hpp>
 #include <hypertune/remote/detail/printed.hpp>
 
 #include <sys/resource.h>

@@ -5,7 +5,7 @@
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
 
 #include <chrono>
 #include <fstream>

@@ -6,8 +6,8 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
-#include <hypertune/execute/groups.hpp>
-#include <hypertune/execute/host_text.hpp>
+#include <hypertune/execute/detail/group/groups.hpp>
+#include <hypertune/execute/detail/host_text.hpp>
 #include <hypertune/remote/executor.hpp>
 
 #include <boost/asio/executor_work_guard.hpp>

@@ -3,7 +3,7 @@
 #include "tar_stream.hpp"
 #include "versions.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/files/folder_walk.hpp>
 #include <hypertune/remote/shipping.hpp>
 

@@ -2,7 +2,7 @@
 #include "host_failures.hpp"
 #include "tar_stream.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/remote/host_files.hpp>
 
 #include <fmt/format.h>

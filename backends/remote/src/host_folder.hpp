@@ -1,7 +1,7 @@
 // HostFolder: an experiment's folder on a host, and the lock that one incarnation of its agent holds.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/execute/detail/worker_protocol.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/worker_protocol.hpp>
 
 #include <cstddef>
 #include <cstdint>

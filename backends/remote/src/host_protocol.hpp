@@ -5,8 +5,8 @@
 
 #include <hypertune/detail/network_text.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/execute/frame_codec.hpp>
-#include <hypertune/execute/worker_protocol.hpp>
+#include <hypertune/execute/detail/frame_codec.hpp>
+#include <hypertune/execute/detail/worker_protocol.hpp>
 
 #include <cstddef>
 #include <cstdint>

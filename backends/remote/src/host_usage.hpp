@@ -3,7 +3,7 @@
 
 #include "host_protocol.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/process/subprocess.hpp>
 

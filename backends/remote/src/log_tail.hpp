@@ -1,7 +1,7 @@
 // LogTail: reads a trial's log as it grows or is truncated.
 #pragma once
 
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
 
 #include <cstdint>
 #include <filesystem>

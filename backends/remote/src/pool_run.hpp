@@ -4,7 +4,7 @@
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
 #include <hypertune/remote/demand.hpp>
 #include <hypertune/remote/elastic.hpp>
 #include <hypertune/remote/executor.hpp>

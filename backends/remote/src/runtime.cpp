@@ -3,7 +3,7 @@
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/remote/program_role.hpp>
 #include <hypertune/remote/runtime.hpp>
-#include <hypertune/tune/runtime_hooks.hpp>
+#include <hypertune/tune/detail/runtime_hooks.hpp>
 
 #include <fmt/format.h>
 

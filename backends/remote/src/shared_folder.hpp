@@ -4,8 +4,8 @@
 #include "copies.hpp"
 #include "host_folder.hpp"
 
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/remove_tree.hpp>
 #include <hypertune/error.hpp>

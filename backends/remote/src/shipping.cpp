@@ -2,8 +2,8 @@
 #include "host_failures.hpp"
 #include "versions.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/text.hpp>
 #include <hypertune/remote/shipping.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "host_failures.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/remote/host_error.hpp>
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 
 #include "channel.hpp"
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/detail/socket_pair.hpp>
 #include <hypertune/error.hpp>
 

@@ -3,13 +3,13 @@
 
 #include "srun.hpp"
 
-#include <hypertune/checkpoint/content_hash.hpp>
+#include <hypertune/checkpoint/detail/content_hash.hpp>
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/sleep_for.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/process/subprocess.hpp>
-#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
 #include <hypertune/remote/dialer.hpp>
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/process/program_file.hpp>
-#include <hypertune/record/journal_lock.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
 #include <hypertune/slurm/detail/messages.hpp>
 #include <hypertune/trial/attributes.hpp>
 

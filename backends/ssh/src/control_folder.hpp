@@ -1,7 +1,7 @@
 // ControlFolder: the folder of the connections' control sockets.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/error.hpp>
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // LocalCheckpointStore: checkpoints as folders on a local (or shared) disk.
 #pragma once
 
-#include <hypertune/checkpoint/folder_seal.hpp>
-#include <hypertune/checkpoint/manifest.hpp>
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/folder_seal.hpp>
+#include <hypertune/checkpoint/detail/manifest.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/trial/checkpoint.hpp>
 #include <hypertune/trial/trial.hpp>

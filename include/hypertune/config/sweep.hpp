@@ -10,7 +10,7 @@
 #include <hypertune/config/sweep_keys.hpp>
 #include <hypertune/config/sweep_options.hpp>
 #include <hypertune/config/yaml.hpp>
-#include <hypertune/trial/log_limit.hpp>
+#include <hypertune/trial/detail/log_limit.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 #include <hypertune/config/ssh_executor_options.hpp>
 #include <hypertune/record/mlflow_options.hpp>
 #include <hypertune/space/search_space.hpp>
-#include <hypertune/trial/command_rules.hpp>
+#include <hypertune/trial/detail/command_rules.hpp>
 #include <hypertune/trial/measured.hpp>
 #include <hypertune/tune/options.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/yaml.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 
 #include <fmt/format.h>
 

@@ -3,11 +3,11 @@
 
 #include <hypertune/detail/parts.hpp>
 #include <hypertune/execute/allocation.hpp>
-#include <hypertune/execute/growths.hpp>
+#include <hypertune/execute/detail/growths.hpp>
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/detail/log_limit.hpp>
 #include <hypertune/trial/group.hpp>
-#include <hypertune/trial/log_limit.hpp>
 #include <hypertune/trial/program.hpp>
 #include <hypertune/trial/report.hpp>
 #include <hypertune/trial/resources.hpp>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/parts.hpp>
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
 #include <hypertune/execute/simulation_options.hpp>
 
 #include <memory>

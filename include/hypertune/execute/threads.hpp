@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
 
 #include <cstddef>
 #include <functional>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/stable_sort.hpp>
+#include <hypertune/record/detail/feasibility.hpp>
+#include <hypertune/record/detail/front.hpp>
 #include <hypertune/record/fanova.hpp>
-#include <hypertune/record/feasibility.hpp>
-#include <hypertune/record/front.hpp>
 #include <hypertune/record/pareto.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>

@@ -3,8 +3,8 @@
 
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/record/callback.hpp>
-#include <hypertune/record/csv_line.hpp>
-#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/detail/csv_line.hpp>
+#include <hypertune/record/detail/log_files.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/trial/metric_name.hpp>
 

@@ -3,8 +3,8 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/signal_block.hpp>
-#include <hypertune/record/journal_lock.hpp>
-#include <hypertune/record/journal_writer.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
+#include <hypertune/record/detail/journal_writer.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <algorithm>

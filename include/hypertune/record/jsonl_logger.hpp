@@ -3,8 +3,8 @@
 
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/callback.hpp>
-#include <hypertune/record/json_writer.hpp>
-#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
+#include <hypertune/record/detail/log_files.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <fmt/format.h>

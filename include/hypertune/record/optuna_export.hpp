@@ -2,13 +2,13 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/record/feasibility.hpp>
-#include <hypertune/record/front.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/json_text.hpp>
-#include <hypertune/record/optuna_distribution.hpp>
+#include <hypertune/record/detail/feasibility.hpp>
+#include <hypertune/record/detail/front.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/detail/json_text.hpp>
+#include <hypertune/record/detail/optuna_distribution.hpp>
+#include <hypertune/record/detail/sqlite.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/record/sqlite.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <hypertune/detail/replace_file.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/callback.hpp>
-#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/detail/log_files.hpp>
 #include <hypertune/record/prometheus.hpp>
 #include <hypertune/record/results.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
-#include <hypertune/record/host_use.hpp>
+#include <hypertune/record/detail/host_use.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trial_result.hpp>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/record/callback.hpp>
-#include <hypertune/record/log_files.hpp>
+#include <hypertune/record/detail/log_files.hpp>
+#include <hypertune/record/detail/tensorboard_events.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/record/tensorboard_events.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/record/failure_counts.hpp>
+#include <hypertune/record/detail/failure_counts.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <cstdint>

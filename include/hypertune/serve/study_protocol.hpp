@@ -3,7 +3,7 @@
 
 #include <hypertune/net/http_answer.hpp>
 #include <hypertune/record/analysis.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <boost/json.hpp>

@@ -1,7 +1,7 @@
 // Dashboard: serves the page of experiments from this program. Needs hypertune::dashboard.
 #pragma once
 
-#include <hypertune/show/dashboard_start.hpp>
+#include <hypertune/show/detail/dashboard_start.hpp>
 
 #include <cstdint>
 #include <filesystem>

@@ -8,6 +8,6 @@
 #include <hypertune/record/impl/prometheus.hpp>
 #include <hypertune/record/impl/rank_test.hpp>
 #include <hypertune/record/impl/trace_export.hpp>
+#include <hypertune/tune/detail/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/curve_beyond.hpp>
-#include <hypertune/tune/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/what_if.hpp>

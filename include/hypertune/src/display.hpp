@@ -2,4 +2,4 @@
 #pragma once
 
 #include <hypertune/detail/impl/display_part.hpp>
-#include <hypertune/show/impl/terminal_display.hpp>
+#include <hypertune/show/detail/impl/terminal_display.hpp>

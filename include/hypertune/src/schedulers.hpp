@@ -2,12 +2,14 @@
 #pragma once
 
 #include <hypertune/detail/impl/schedulers_part.hpp>
+#include <hypertune/schedule/detail/impl/by_step.hpp>
 #include <hypertune/schedule/detail/impl/epsilon_net.hpp>
+#include <hypertune/schedule/detail/impl/explore.hpp>
 #include <hypertune/schedule/detail/impl/friedman.hpp>
 #include <hypertune/schedule/detail/impl/paired_tests.hpp>
+#include <hypertune/schedule/detail/impl/population.hpp>
 #include <hypertune/schedule/detail/impl/time_varying_bandit.hpp>
-#include <hypertune/schedule/impl/by_step.hpp>
-#include <hypertune/schedule/impl/explore.hpp>
+#include <hypertune/schedule/detail/impl/welch.hpp>
 #include <hypertune/schedule/impl/hyper_sched.hpp>
 #include <hypertune/schedule/impl/hyperband.hpp>
 #include <hypertune/schedule/impl/learning_curve.hpp>
@@ -17,8 +19,6 @@
 #include <hypertune/schedule/impl/pb2.hpp>
 #include <hypertune/schedule/impl/pbt.hpp>
 #include <hypertune/schedule/impl/percentile.hpp>
-#include <hypertune/schedule/impl/population.hpp>
 #include <hypertune/schedule/impl/racing.hpp>
 #include <hypertune/schedule/impl/successive_halving.hpp>
-#include <hypertune/schedule/impl/welch.hpp>
 #include <hypertune/search/impl/multi_fidelity.hpp>

@@ -1,8 +1,8 @@
 // Communicator: collectives among the workers of a trial, with the same semantics for all backends.
 #pragma once
 
+#include <hypertune/train/detail/operation_order.hpp>
 #include <hypertune/train/element.hpp>
-#include <hypertune/train/operation_order.hpp>
 #include <hypertune/trial/group.hpp>
 #include <hypertune/trial/trial.hpp>
 

@@ -4,9 +4,9 @@
 #include <hypertune/error.hpp>
 #include <hypertune/random.hpp>
 #include <hypertune/train/communicator.hpp>
-#include <hypertune/train/gradient_buckets.hpp>
+#include <hypertune/train/detail/gradient_buckets.hpp>
+#include <hypertune/train/detail/reduced_gradients.hpp>
 #include <hypertune/train/gradient_memory.hpp>
-#include <hypertune/train/reduced_gradients.hpp>
 
 #include <array>
 #include <bit>

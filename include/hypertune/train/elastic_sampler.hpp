@@ -3,7 +3,7 @@
 
 #include <hypertune/error.hpp>
 #include <hypertune/random.hpp>
-#include <hypertune/train/permutation.hpp>
+#include <hypertune/train/detail/permutation.hpp>
 #include <hypertune/train/sharding.hpp>
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/train/reduced_gradients.hpp>
+#include <hypertune/train/detail/reduced_gradients.hpp>
 
 #include <algorithm>
 #include <cmath>

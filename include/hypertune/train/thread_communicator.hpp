@@ -2,10 +2,10 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/train/collective_text.hpp>
 #include <hypertune/train/communicator.hpp>
-#include <hypertune/train/polling.hpp>
-#include <hypertune/train/reduce.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
+#include <hypertune/train/detail/polling.hpp>
+#include <hypertune/train/detail/reduce.hpp>
 
 #include <algorithm>
 #include <condition_variable>

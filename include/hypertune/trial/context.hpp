@@ -3,8 +3,8 @@
 
 #include <hypertune/space/search_space.hpp>
 #include <hypertune/trial/checkpoint.hpp>
+#include <hypertune/trial/detail/log_limit.hpp>
 #include <hypertune/trial/group.hpp>
-#include <hypertune/trial/log_limit.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 

@@ -3,7 +3,7 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/stable_sort.hpp>
-#include <hypertune/record/front.hpp>
+#include <hypertune/record/detail/front.hpp>
 #include <hypertune/record/results.hpp>
 
 #include <algorithm>

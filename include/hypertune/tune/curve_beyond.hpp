@@ -1,7 +1,7 @@
 // CurveBeyond: extrapolates a curve that was cut by the gains of other trials.
 #pragma once
 
-#include <hypertune/tune/recorded_curves.hpp>
+#include <hypertune/tune/detail/recorded_curves.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -8,16 +8,16 @@
 #include <hypertune/record/callback.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/schedule/scheduler.hpp>
-#include <hypertune/search/default_searcher.hpp>
+#include <hypertune/search/detail/default_searcher.hpp>
 #include <hypertune/search/searcher.hpp>
-#include <hypertune/show/dashboard_start.hpp>
+#include <hypertune/show/detail/dashboard_start.hpp>
 #include <hypertune/space/params.hpp>
 #include <hypertune/trial/attributes.hpp>
-#include <hypertune/trial/log_limit.hpp>
+#include <hypertune/trial/detail/log_limit.hpp>
 #include <hypertune/trial/resources.hpp>
-#include <hypertune/tune/policies.hpp>
-#include <hypertune/tune/runtime_hooks.hpp>
-#include <hypertune/tune/setting.hpp>
+#include <hypertune/tune/detail/policies.hpp>
+#include <hypertune/tune/detail/runtime_hooks.hpp>
+#include <hypertune/tune/detail/setting.hpp>
 #include <hypertune/tune/stop.hpp>
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/trainable.hpp>
+#include <hypertune/tune/detail/resumption.hpp>
 #include <hypertune/tune/options.hpp>
-#include <hypertune/tune/resumption.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <concepts>

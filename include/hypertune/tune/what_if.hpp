@@ -3,7 +3,7 @@
 
 #include <hypertune/schedule/scheduler.hpp>
 #include <hypertune/tune/curve_beyond.hpp>
-#include <hypertune/tune/recorded_curves.hpp>
+#include <hypertune/tune/detail/recorded_curves.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #include "collectives.hpp"
 
 #include <hypertune/detail/no_sigpipe.hpp>
-#include <hypertune/train/collective_text.hpp>
-#include <hypertune/train/reduce.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
+#include <hypertune/train/detail/reduce.hpp>
 
 #include <algorithm>
 #include <cstdint>

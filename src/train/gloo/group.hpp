@@ -4,7 +4,7 @@
 #include "links.hpp"
 #include "message.hpp"
 
-#include <hypertune/train/collective_text.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
 #include <hypertune/trial/group.hpp>
 
 #include <atomic>

@@ -3,9 +3,9 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/hex.hpp>
 #include <hypertune/detail/signal_block.hpp>
-#include <hypertune/train/collective_text.hpp>
-#include <hypertune/train/rendezvous_values.hpp>
-#include <hypertune/trial/group_address.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
+#include <hypertune/train/detail/rendezvous_values.hpp>
+#include <hypertune/trial/detail/group_address.hpp>
 
 #include <gloo/transport/address.h>
 #include <gloo/transport/pair.h>

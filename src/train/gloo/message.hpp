@@ -1,7 +1,7 @@
 // Messages that ranks exchange besides the collectives' data: their progress, and why they leave.
 #pragma once
 
-#include <hypertune/train/collective_text.hpp>
+#include <hypertune/train/detail/collective_text.hpp>
 #include <hypertune/trial/group.hpp>
 
 #include <algorithm>

@@ -14,9 +14,9 @@
 #include <hypertune/record/mlflow_options.hpp>
 #include <hypertune/record/prometheus_logger.hpp>
 #include <hypertune/record/tensorboard_logger.hpp>
-#include <hypertune/trial/group_address.hpp>
+#include <hypertune/trial/detail/group_address.hpp>
+#include <hypertune/trial/detail/trial_file.hpp>
 #include <hypertune/trial/metric_name.hpp>
-#include <hypertune/trial/trial_file.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/text.hpp>
-#include <hypertune/record/csv_line.hpp>
+#include <hypertune/record/detail/csv_line.hpp>
 #include <hypertune/record/journal.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/space/detail/model.hpp>

@@ -5,7 +5,7 @@
 #include <hypertune/config/executor_keys.hpp>
 #include <hypertune/config/options.hpp>
 #include <hypertune/config/sweep_keys.hpp>
-#include <hypertune/trial/log_limit.hpp>
+#include <hypertune/trial/detail/log_limit.hpp>
 #include <hypertune/tune/options.hpp>
 
 #include <string>

@@ -3,10 +3,10 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/execute/attempt_machine.hpp>
-#include <hypertune/execute/attempt_run.hpp>
+#include <hypertune/execute/detail/attempt_machine.hpp>
+#include <hypertune/execute/detail/attempt_run.hpp>
+#include <hypertune/execute/detail/kept_runs.hpp>
 #include <hypertune/execute/inline.hpp>
-#include <hypertune/execute/kept_runs.hpp>
 
 #include <deque>
 #include <map>

@@ -3,12 +3,12 @@
 
 #include <hypertune/checkpoint/local_store.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/execute/attempt_machine.hpp>
-#include <hypertune/execute/attempt_run.hpp>
-#include <hypertune/execute/kept_runs.hpp>
+#include <hypertune/execute/detail/attempt_machine.hpp>
+#include <hypertune/execute/detail/attempt_run.hpp>
+#include <hypertune/execute/detail/kept_runs.hpp>
+#include <hypertune/execute/detail/simulated_group.hpp>
+#include <hypertune/execute/detail/simulated_machines.hpp>
 #include <hypertune/execute/simulated.hpp>
-#include <hypertune/execute/simulated_group.hpp>
-#include <hypertune/execute/simulated_machines.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,16 +1,16 @@
 // ThreadExecutor: definitions.
 #pragma once
 
+#include <hypertune/checkpoint/detail/sealer.hpp>
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/checkpoint/sealer.hpp>
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/detail/whole.hpp>
-#include <hypertune/execute/attempt_machine.hpp>
-#include <hypertune/execute/attempt_run.hpp>
-#include <hypertune/execute/groups.hpp>
-#include <hypertune/execute/kept_runs.hpp>
+#include <hypertune/execute/detail/attempt_machine.hpp>
+#include <hypertune/execute/detail/attempt_run.hpp>
+#include <hypertune/execute/detail/group/groups.hpp>
+#include <hypertune/execute/detail/kept_runs.hpp>
 #include <hypertune/execute/threads.hpp>
 
 #include <fmt/format.h>

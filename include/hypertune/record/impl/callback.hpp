@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
-#include <hypertune/record/callbacks.hpp>
+#include <hypertune/record/detail/callbacks.hpp>
 
 #include <boost/core/demangle.hpp>
 

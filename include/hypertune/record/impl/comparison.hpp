@@ -5,9 +5,9 @@
 #include <hypertune/detail/text.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/analysis.hpp>
-#include <hypertune/record/best_so_far.hpp>
 #include <hypertune/record/comparison.hpp>
-#include <hypertune/record/journal_reader.hpp>
+#include <hypertune/record/detail/best_so_far.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include <hypertune/detail/plural.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/comparison.hpp>
-#include <hypertune/record/json_writer.hpp>
-#include <hypertune/record/text_table.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
+#include <hypertune/record/detail/text_table.hpp>
 
 #include <algorithm>
 #include <cmath>

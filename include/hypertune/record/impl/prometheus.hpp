@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/utf8.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/detail/json_text.hpp>
 #include <hypertune/record/prometheus.hpp>
 
 #include <algorithm>

@@ -4,15 +4,15 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/record/feasibility.hpp>
-#include <hypertune/record/host_ledger.hpp>
+#include <hypertune/record/detail/feasibility.hpp>
+#include <hypertune/record/detail/host_ledger.hpp>
+#include <hypertune/record/detail/journal_lock.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/detail/planned_trials.hpp>
+#include <hypertune/record/detail/text_table.hpp>
+#include <hypertune/record/detail/trial_data.hpp>
 #include <hypertune/record/impl/results_state.hpp>
-#include <hypertune/record/journal_lock.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/planned_trials.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/record/text_table.hpp>
-#include <hypertune/record/trial_data.hpp>
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/format.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 #include <hypertune/record/impl/results_state.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/json_writer.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/trial/metric_name.hpp>
 

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <hypertune/detail/indirect.hpp>
-#include <hypertune/record/host_ledger.hpp>
-#include <hypertune/record/planned_trials.hpp>
+#include <hypertune/record/detail/host_ledger.hpp>
+#include <hypertune/record/detail/planned_trials.hpp>
+#include <hypertune/record/detail/trial_data.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/record/trial_data.hpp>
-#include <hypertune/trial/state_counts.hpp>
+#include <hypertune/trial/detail/state_counts.hpp>
 
 #include <array>
 #include <cstdint>

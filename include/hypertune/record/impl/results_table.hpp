@@ -3,9 +3,9 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/text_width.hpp>
+#include <hypertune/record/detail/text_table.hpp>
 #include <hypertune/record/impl/results_state.hpp>
 #include <hypertune/record/results.hpp>
-#include <hypertune/record/text_table.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -3,9 +3,9 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/visit.hpp>
-#include <hypertune/record/best_so_far.hpp>
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/best_so_far.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 #include <hypertune/record/record.hpp>
 #include <hypertune/record/trace_export.hpp>
 

@@ -1,7 +1,7 @@
 // Tests whether one series is larger than another one, pair by pair.
 #pragma once
 
-#include <hypertune/schedule/welch.hpp>
+#include <hypertune/schedule/detail/welch.hpp>
 #include <hypertune/space/detail/normal.hpp>
 
 #include <span>

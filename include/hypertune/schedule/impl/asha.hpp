@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/schedule/asha.hpp>
-#include <hypertune/schedule/rung.hpp>
+#include <hypertune/schedule/detail/rung.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // HyperSched: definitions.
 #pragma once
 
+#include <hypertune/schedule/detail/rung.hpp>
 #include <hypertune/schedule/hyper_sched.hpp>
-#include <hypertune/schedule/rung.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
 // HyperBand: definitions.
 #pragma once
 
+#include <hypertune/schedule/detail/rung.hpp>
 #include <hypertune/schedule/hyperband.hpp>
-#include <hypertune/schedule/rung.hpp>
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 // LearningCurve: definitions.
 #pragma once
 
+#include <hypertune/schedule/detail/welch.hpp>
 #include <hypertune/schedule/learning_curve.hpp>
-#include <hypertune/schedule/welch.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // MedianStopping: definitions.
 #pragma once
 
-#include <hypertune/schedule/by_step.hpp>
+#include <hypertune/schedule/detail/by_step.hpp>
 #include <hypertune/schedule/median_stopping.hpp>
 
 #include <algorithm>

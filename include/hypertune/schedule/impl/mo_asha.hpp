@@ -2,8 +2,8 @@
 #pragma once
 
 #include <hypertune/schedule/detail/epsilon_net.hpp>
+#include <hypertune/schedule/detail/rung.hpp>
 #include <hypertune/schedule/mo_asha.hpp>
-#include <hypertune/schedule/rung.hpp>
 
 #include <algorithm>
 #include <cmath>

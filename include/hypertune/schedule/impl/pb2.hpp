@@ -1,10 +1,10 @@
 // Pb2: definitions.
 #pragma once
 
+#include <hypertune/schedule/detail/explore.hpp>
+#include <hypertune/schedule/detail/population.hpp>
 #include <hypertune/schedule/detail/time_varying_bandit.hpp>
-#include <hypertune/schedule/explore.hpp>
 #include <hypertune/schedule/pb2.hpp>
-#include <hypertune/schedule/population.hpp>
 
 #include <algorithm>
 #include <cmath>

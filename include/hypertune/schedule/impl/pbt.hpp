@@ -1,10 +1,10 @@
 // Pbt: definitions.
 #pragma once
 
-#include <hypertune/schedule/explore.hpp>
+#include <hypertune/schedule/detail/explore.hpp>
+#include <hypertune/schedule/detail/population.hpp>
+#include <hypertune/schedule/detail/welch.hpp>
 #include <hypertune/schedule/pbt.hpp>
-#include <hypertune/schedule/population.hpp>
-#include <hypertune/schedule/welch.hpp>
 
 #include <algorithm>
 #include <cmath>

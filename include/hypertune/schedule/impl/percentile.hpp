@@ -1,9 +1,9 @@
 // Percentile: definitions.
 #pragma once
 
-#include <hypertune/schedule/by_step.hpp>
+#include <hypertune/schedule/detail/by_step.hpp>
+#include <hypertune/schedule/detail/rung.hpp>
 #include <hypertune/schedule/percentile.hpp>
-#include <hypertune/schedule/rung.hpp>
 
 #include <algorithm>
 #include <unordered_map>

@@ -1,7 +1,7 @@
 // SuccessiveHalving: definitions.
 #pragma once
 
-#include <hypertune/schedule/rung.hpp>
+#include <hypertune/schedule/detail/rung.hpp>
 #include <hypertune/schedule/successive_halving.hpp>
 
 #include <algorithm>

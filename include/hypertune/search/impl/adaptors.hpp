@@ -3,8 +3,8 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/search/adaptors.hpp>
+#include <hypertune/search/detail/grid_combinations.hpp>
 #include <hypertune/search/grid.hpp>
-#include <hypertune/search/grid_combinations.hpp>
 
 #include <algorithm>
 #include <cstddef>

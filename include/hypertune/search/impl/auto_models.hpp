@@ -4,8 +4,8 @@
 #include <hypertune/random.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/detail/auto_models.hpp>
-#include <hypertune/search/gp/convergence.hpp>
-#include <hypertune/search/gp/state.hpp>
+#include <hypertune/search/detail/gp/convergence.hpp>
+#include <hypertune/search/detail/gp/state.hpp>
 
 #include <algorithm>
 #include <utility>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <hypertune/error.hpp>
+#include <hypertune/tune/detail/stop_tree.hpp>
 #include <hypertune/tune/stop.hpp>
-#include <hypertune/tune/stop_tree.hpp>
 
 #include <cmath>
 #include <cstdint>

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <hypertune/detail/run_clock.hpp>
-#include <hypertune/tune/control.hpp>
-#include <hypertune/tune/experiment.hpp>
-#include <hypertune/tune/resumption.hpp>
+#include <hypertune/tune/detail/experiment.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
+#include <hypertune/tune/detail/resumption.hpp>
 #include <hypertune/tune/study.hpp>
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Definitions for resume().
 #pragma once
 
-#include <hypertune/record/journal_reader.hpp>
-#include <hypertune/tune/resumption.hpp>
-#include <hypertune/tune/runtime_hooks.hpp>
+#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/tune/detail/resumption.hpp>
+#include <hypertune/tune/detail/runtime_hooks.hpp>
 #include <hypertune/tune/tune.hpp>
 
 #include <memory>

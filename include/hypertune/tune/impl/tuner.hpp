@@ -2,14 +2,14 @@
 #pragma once
 
 #include <hypertune/process/standard_descriptors.hpp>
-#include <hypertune/tune/control.hpp>
-#include <hypertune/tune/experiment.hpp>
-#include <hypertune/tune/fresh_folder.hpp>
+#include <hypertune/tune/detail/experiment.hpp>
+#include <hypertune/tune/detail/fresh_folder.hpp>
+#include <hypertune/tune/detail/ordered/ordered_gate.hpp>
+#include <hypertune/tune/detail/requests/control.hpp>
+#include <hypertune/tune/detail/requests/request_queue.hpp>
+#include <hypertune/tune/detail/resumption.hpp>
+#include <hypertune/tune/detail/runtime_hooks.hpp>
 #include <hypertune/tune/interrupt.hpp>
-#include <hypertune/tune/ordered_gate.hpp>
-#include <hypertune/tune/request_queue.hpp>
-#include <hypertune/tune/resumption.hpp>
-#include <hypertune/tune/runtime_hooks.hpp>
 #include <hypertune/tune/tuner.hpp>
 
 #include <algorithm>

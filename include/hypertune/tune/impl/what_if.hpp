@@ -5,7 +5,7 @@
 #include <hypertune/execute/simulated.hpp>
 #include <hypertune/files/temporary_folder.hpp>
 #include <hypertune/random.hpp>
-#include <hypertune/record/best_so_far.hpp>
+#include <hypertune/record/detail/best_so_far.hpp>
 #include <hypertune/record/rank_test.hpp>
 #include <hypertune/space/space.hpp>
 #include <hypertune/trial/failure.hpp>

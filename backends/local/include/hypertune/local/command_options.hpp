@@ -4,7 +4,7 @@
 #include <hypertune/detail/old_name.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/trial/command_rules.hpp>
+#include <hypertune/trial/detail/command_rules.hpp>
 #include <hypertune/trial/measured.hpp>
 #include <hypertune/trial/trial.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/checkpoint/local_store.hpp>
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/local/command_line.hpp>
 #include <hypertune/local/command_options.hpp>

@@ -1,7 +1,7 @@
 // When the reports of a program arrived, and what that says about its buffering.
 #pragma once
 
-#include <hypertune/trial/command_rules.hpp>
+#include <hypertune/trial/detail/command_rules.hpp>
 
 #include <fmt/format.h>
 

@@ -4,10 +4,10 @@
 #include <hypertune/detail/descriptor.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
+#include <hypertune/execute/detail/group/groups.hpp>
+#include <hypertune/execute/detail/worker_link.hpp>
 #include <hypertune/execute/executor.hpp>
-#include <hypertune/execute/executor_handle.hpp>
-#include <hypertune/execute/groups.hpp>
-#include <hypertune/execute/worker_link.hpp>
 #include <hypertune/local/cgroup.hpp>
 #include <hypertune/local/gpu_gate.hpp>
 #include <hypertune/local/gpu_watch.hpp>

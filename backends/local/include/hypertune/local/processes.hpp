@@ -1,7 +1,7 @@
 // ProcessExecutor: runs each trial in a process of its own on this machine.
 #pragma once
 
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
 #include <hypertune/local/process_options.hpp>
 
 #include <string>

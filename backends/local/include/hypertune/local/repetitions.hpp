@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/record/record.hpp>
-#include <hypertune/trial/command_rules.hpp>
+#include <hypertune/trial/detail/command_rules.hpp>
 #include <hypertune/trial/report.hpp>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/config/pool_size.hpp>
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
 #include <hypertune/remote/dialer.hpp>
 #include <hypertune/remote/executor.hpp>
 #include <hypertune/remote/host_source.hpp>

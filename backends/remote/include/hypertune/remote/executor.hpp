@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/execute/executor_handle.hpp>
+#include <hypertune/execute/detail/executor_handle.hpp>
 #include <hypertune/hosts/checkpoint_transfer.hpp>
 #include <hypertune/option.hpp>
 #include <hypertune/remote/host_pool.hpp>

@@ -1,7 +1,7 @@
 // CgroupTree: definitions.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/local/cgroup.hpp>
 #include <hypertune/process/process_tree.hpp>
 

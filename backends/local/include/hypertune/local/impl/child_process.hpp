@@ -1,7 +1,7 @@
 // ChildProcess: definitions.
 #pragma once
 
-#include <hypertune/checkpoint/posix_files.hpp>
+#include <hypertune/checkpoint/detail/posix_files.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/local/child_process.hpp>
 #include <hypertune/process/process_tree.hpp>

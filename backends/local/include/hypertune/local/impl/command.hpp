@@ -7,8 +7,8 @@
 #include <hypertune/local/command_run.hpp>
 #include <hypertune/local/number_text.hpp>
 #include <hypertune/local/slot_binding.hpp>
+#include <hypertune/trial/detail/trial_file.hpp>
 #include <hypertune/trial/metric_name.hpp>
-#include <hypertune/trial/trial_file.hpp>
 
 #include <algorithm>
 #include <regex>

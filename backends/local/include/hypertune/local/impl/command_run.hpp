@@ -10,9 +10,9 @@
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/process/subprocess.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/detail/json_text.hpp>
+#include <hypertune/trial/detail/group_address.hpp>
 #include <hypertune/trial/failure.hpp>
-#include <hypertune/trial/group_address.hpp>
 #include <hypertune/trial/resources.hpp>
 #include <hypertune/trial/trial.hpp>
 

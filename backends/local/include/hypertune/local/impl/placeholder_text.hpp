@@ -5,7 +5,7 @@
 #include <hypertune/detail/shell_quote.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/local/placeholder_text.hpp>
-#include <hypertune/record/json_text.hpp>
+#include <hypertune/record/detail/json_text.hpp>
 
 #include <fmt/format.h>
 

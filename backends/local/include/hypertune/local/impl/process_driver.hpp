@@ -3,7 +3,7 @@
 
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/execute/worker.hpp>
+#include <hypertune/execute/detail/worker.hpp>
 #include <hypertune/local/process_driver.hpp>
 
 #include <fmt/format.h>

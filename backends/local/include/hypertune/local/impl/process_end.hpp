@@ -1,7 +1,7 @@
 // Texts for the end of a process, and the last line of its log.
 #pragma once
 
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
 #include <hypertune/local/process_end.hpp>
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <hypertune/error.hpp>
-#include <hypertune/execute/bounded_log.hpp>
+#include <hypertune/execute/detail/bounded_log.hpp>
 #include <hypertune/local/process_driver.hpp>
 #include <hypertune/local/process_end.hpp>
 #include <hypertune/process/process_tree.hpp>

@@ -4,7 +4,7 @@
 #include <hypertune/local/repetitions.hpp>
 #include <hypertune/local/report_line.hpp>
 #include <hypertune/random.hpp>
-#include <hypertune/record/json_writer.hpp>
+#include <hypertune/record/detail/json_writer.hpp>
 
 #include <algorithm>
 #include <cmath>
