@@ -31,7 +31,6 @@ class TrialRun;
 // record
 class AnyCallback;
 class Journal;
-class JournalReader;
 struct Record;
 class Results;
 struct TrialResult;
@@ -42,7 +41,6 @@ class AnyScheduler;
 class AnySearcher;
 
 // tune
-class Controller;
 struct Options;
 class StopCondition;
 template <class Config>

@@ -4,24 +4,23 @@
 namespace {
 
 using hypertune::AnyCallback, hypertune::AnyExecutor, hypertune::AnyScheduler, hypertune::AnySearcher,
-    hypertune::Checkpoint, hypertune::CheckpointInfo, hypertune::CheckpointWriter, hypertune::Context,
-    hypertune::Controller, hypertune::Errc, hypertune::Error, hypertune::Journal, hypertune::JournalReader,
-    hypertune::Options, hypertune::Params, hypertune::Program, hypertune::Record, hypertune::Report,
-    hypertune::Resources, hypertune::Results, hypertune::SearchSpace, hypertune::StopCondition, hypertune::Training,
-    hypertune::TrialResult, hypertune::TrialRun, hypertune::Tuner;
+    hypertune::Checkpoint, hypertune::CheckpointInfo, hypertune::CheckpointWriter, hypertune::Context, hypertune::Errc,
+    hypertune::Error, hypertune::Journal, hypertune::Options, hypertune::Params, hypertune::Program, hypertune::Record,
+    hypertune::Report, hypertune::Resources, hypertune::Results, hypertune::SearchSpace, hypertune::StopCondition,
+    hypertune::Training, hypertune::TrialResult, hypertune::TrialRun, hypertune::Tuner;
 template <class... Declared>
 struct All {};
 using Everything = All<AnyCallback, AnyExecutor, AnyScheduler, AnySearcher, Checkpoint, CheckpointInfo,
-                       CheckpointWriter, Context, Controller, Errc, Error, Journal, JournalReader, Options, Params,
-                       Program, Record, Report, Resources, Results, SearchSpace, StopCondition, Training, TrialResult,
-                       TrialRun, Tuner, hypertune::Dim<Params>, hypertune::Space<Params>, hypertune::Study<Params>>;
+                       CheckpointWriter, Context, Errc, Error, Journal, Options, Params, Program, Record, Report,
+                       Resources, Results, SearchSpace, StopCondition, Training, TrialResult, TrialRun, Tuner,
+                       hypertune::Dim<Params>, hypertune::Space<Params>, hypertune::Study<Params>>;
 
 }  // namespace
 
 #include "support/test.hpp"
 
 #include <hypertune/hypertune.hpp>
-#include <hypertune/record/detail/journal_reader.hpp>
+#include <hypertune/record/journal.hpp>
 
 #include <cstddef>
 
