@@ -6,7 +6,7 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/error.hpp>
 #include <hypertune/record/comparison.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 
 #include <fmt/format.h>
 

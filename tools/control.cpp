@@ -7,8 +7,8 @@
 #include <hypertune/detail/text.hpp>
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/detail/journal_lock.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
 #include <hypertune/record/journal.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/results.hpp>
 #include <hypertune/tune/detail/requests/control.hpp>
 

@@ -18,7 +18,7 @@
 #include <hypertune/detail/text_width.hpp>
 #include <hypertune/record/detail/host_faults.hpp>
 #include <hypertune/record/detail/journal_reader.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/search/adaptors.hpp>
 #include <hypertune/trial/detail/metric_units.hpp>
 #include <hypertune/tune/detail/experiment_directory.hpp>

@@ -7,7 +7,7 @@
 // image.
 #pragma once
 
-#include <hypertune/train/detail/kernels.hpp>  // HYPERTUNE_HD
+#include <hypertune/train/kernels.hpp>  // HYPERTUNE_HD
 
 #include <cmath>
 #include <cstddef>

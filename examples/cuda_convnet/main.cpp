@@ -8,7 +8,7 @@
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
 #include <hypertune/local/slot_binding.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/train/connect.hpp>
 #include <hypertune/train/elastic_state.hpp>
 #ifdef HYPERTUNE_EXAMPLE_NCCL

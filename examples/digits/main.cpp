@@ -6,7 +6,7 @@
 
 #include <hypertune/hypertune.hpp>
 #include <hypertune/local/processes.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -4,7 +4,7 @@
 #include "page_files.hpp"
 
 #include <hypertune/error.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 
 #include <cstddef>
 #include <system_error>

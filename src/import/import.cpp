@@ -2,9 +2,9 @@
 
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/error.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
 #include <hypertune/record/import.hpp>
 #include <hypertune/record/journal.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/space/detail/grammar.hpp>
 
 #include <fmt/format.h>

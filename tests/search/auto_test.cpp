@@ -5,12 +5,14 @@
 #include <hypertune/search/auto.hpp>
 #include <hypertune/search/cma_es.hpp>
 #include <hypertune/search/detail/ask_budget.hpp>
+#include <hypertune/search/detail/auto_models.hpp>
 #include <hypertune/search/detail/auto_state.hpp>
 #include <hypertune/search/detail/ties.hpp>
 #include <hypertune/search/differential_evolution.hpp>
 #include <hypertune/search/grid.hpp>
 #include <hypertune/search/multi_fidelity.hpp>
 #include <hypertune/search/nsga.hpp>
+#include <hypertune/search/random.hpp>
 #include <hypertune/space/space.hpp>
 
 #include <algorithm>
@@ -209,15 +211,15 @@ TEST_CASE("Auto looks elsewhere once its model has found a minimum, and not wher
     }
     // One that comes to the same minimum has nothing to look for there, and makes room for the next.
     for (int i = 0; i < 2; ++i) {
-      const std::size_t begun = searcher.state_->others_begun_;
+      const std::size_t begun = searcher.state_->models_->others_begun();
       Point beside = minimum;
       beside[0] += 0.02;
       REQUIRE(trial % 2 == 0);
       run_one(searcher, gp, trial++, beside, 1e-3);
       run_one(searcher, gp, trial++, space.sample(rng), 1);
-      REQUIRE(searcher.state_->others_begun_ == begun);
+      REQUIRE(searcher.state_->models_->others_begun() == begun);
       run_one(searcher, gp, trial++, space.sample(rng), 1);
-      REQUIRE(searcher.state_->others_begun_ == begun + 1);
+      REQUIRE(searcher.state_->models_->others_begun() == begun + 1);
       run_one(searcher, gp, trial++, space.sample(rng), 1);
     }
   }
@@ -263,8 +265,8 @@ TEST_CASE("Auto that is told of a run goes on as the one that made it, searches 
   for (TrialId trial = 0; trial < 90; ++trial) {
     if (running.size() == 2) end_one();
     const Point point = suggested(live, trial);
-    if (trial % 7 == 0 || live.state_->others_begun_ != begun) {
-      begun = live.state_->others_begun_;
+    if (trial % 7 == 0 || live.state_->models_->others_begun() != begun) {
+      begun = live.state_->models_->others_begun();
       ++compared;
       INFO("trial " << trial);
       REQUIRE(suggested(told, trial) == point);

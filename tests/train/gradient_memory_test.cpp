@@ -1,7 +1,7 @@
 #include "support/test.hpp"
 
-#include <hypertune/train/detail/kernels.hpp>
 #include <hypertune/train/gradient_memory.hpp>
+#include <hypertune/train/kernels.hpp>
 
 #include <algorithm>
 #include <array>

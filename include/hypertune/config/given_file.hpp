@@ -3,7 +3,7 @@
 
 #include <hypertune/record/record.hpp>
 #include <hypertune/space/search_space.hpp>
-#include <hypertune/tune/detail/policies.hpp>
+#include <hypertune/tune/policies.hpp>
 
 #include <filesystem>
 #include <string>

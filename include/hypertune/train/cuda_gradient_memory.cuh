@@ -3,8 +3,8 @@
 #pragma once
 
 #include <hypertune/train/cuda_check.cuh>
-#include <hypertune/train/detail/kernels.hpp>
 #include <hypertune/train/gradient_memory.hpp>
+#include <hypertune/train/kernels.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -15,9 +15,9 @@
 #include <hypertune/trial/attributes.hpp>
 #include <hypertune/trial/detail/log_limit.hpp>
 #include <hypertune/trial/resources.hpp>
-#include <hypertune/tune/detail/policies.hpp>
 #include <hypertune/tune/detail/runtime_hooks.hpp>
 #include <hypertune/tune/detail/setting.hpp>
+#include <hypertune/tune/policies.hpp>
 #include <hypertune/tune/stop.hpp>
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include <hypertune/detail/format.hpp>
 #include <hypertune/record/detail/journal_codec.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
 #include <hypertune/record/detail/sqlite.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <algorithm>

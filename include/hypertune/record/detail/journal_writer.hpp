@@ -5,9 +5,9 @@
 #include <hypertune/detail/utf8.hpp>
 #include <hypertune/detail/visit.hpp>
 #include <hypertune/record/detail/journal_codec.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
 #include <hypertune/record/detail/json_text.hpp>
 #include <hypertune/record/detail/sqlite.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/record/record.hpp>
 
 #include <algorithm>

@@ -31,6 +31,8 @@ class AutoModels {
   /// `asked`: the trial that has started is one of suggest().
   [[gnu::weak]] void observe(const Observation& o, bool asked);
   [[gnu::weak]] bool quick(const Tpe& tpe) const;
+  /// How many searches for other minima have begun.
+  std::size_t others_begun() const { return others_begun_; }
 
  private:
   enum class Turn : std::uint8_t { gp, tpe, found, other };

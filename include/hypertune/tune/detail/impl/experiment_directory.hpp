@@ -4,7 +4,7 @@
 #include <hypertune/detail/format.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/record/detail/journal_reader.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/tune/detail/experiment_directory.hpp>
 
 #include <algorithm>

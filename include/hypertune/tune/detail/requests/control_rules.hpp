@@ -5,7 +5,7 @@
 #include <hypertune/execute/allocation.hpp>
 #include <hypertune/execute/executor.hpp>
 #include <hypertune/record/record.hpp>
-#include <hypertune/tune/detail/policies.hpp>
+#include <hypertune/tune/policies.hpp>
 
 #include <cstdint>
 #include <functional>

@@ -8,7 +8,7 @@
 #include <hypertune/error.hpp>
 #include <hypertune/process/process_tree.hpp>
 #include <hypertune/record/detail/journal_lock.hpp>
-#include <hypertune/record/detail/journal_schema.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/trial/detail/value_codec.hpp>
 #include <hypertune/tune/detail/requests/control.hpp>
 
