@@ -20,14 +20,14 @@ if ${CXX:-g++} $objects -o app -lfmt -lsqlite3 -pthread 2>message; then
 fi
 grep -m 1 'undefined reference' message | grep -q include_hypertune_src_hpp_in_one_file_or_link_hypertune_hypertune
 
-compile -O1 -c "$here/hypertune.cpp" -o hypertune.o
+compile -O1 -c "$here/hypertune_core.cpp" -o hypertune_core.o
 compile -O1 -c "$here/hypertune_parts.cpp" -o hypertune_parts.o
-${CXX:-g++} $objects hypertune.o hypertune_parts.o -o app -lfmt -lsqlite3 -pthread
+${CXX:-g++} $objects hypertune_core.o hypertune_parts.o -o app -lfmt -lsqlite3 -pthread
 
 # Without models, Auto searches in another way and says so, once.
 compile -c "$hypertune/examples/quickstart.cpp" -o quickstart.o
-${CXX:-g++} quickstart.o hypertune.o -o core_alone -lfmt -lsqlite3 -pthread
-${CXX:-g++} quickstart.o hypertune.o hypertune_parts.o -o with_models -lfmt -lsqlite3 -pthread
+${CXX:-g++} quickstart.o hypertune_core.o -o core_alone -lfmt -lsqlite3 -pthread
+${CXX:-g++} quickstart.o hypertune_core.o hypertune_parts.o -o with_models -lfmt -lsqlite3 -pthread
 for program in core_alone with_models; do
   rm -rf "$program.run"
   mkdir "$program.run"
@@ -39,7 +39,7 @@ if grep -q 'no models' with_models.run/notices; then exit 1; fi
 
 # The linker names the part that is missing.
 compile -c "$here/names_parts.cpp" -o names_parts.o
-if ${CXX:-g++} names_parts.o hypertune.o -o names_parts -lfmt -lsqlite3 -pthread 2>message; then
+if ${CXX:-g++} names_parts.o hypertune_core.o -o names_parts -lfmt -lsqlite3 -pthread 2>message; then
   echo "a program without the parts that it names was linked" >&2
   exit 1
 fi
