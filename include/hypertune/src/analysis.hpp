@@ -2,7 +2,7 @@
 // Prometheus and of traces.
 #pragma once
 
-#include <hypertune/detail/impl/analysis_part.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/execute/impl/simulated.hpp>
 #include <hypertune/record/impl/comparison.hpp>
 #include <hypertune/record/impl/prometheus.hpp>
@@ -11,3 +11,5 @@
 #include <hypertune/tune/detail/impl/recorded_curves.hpp>
 #include <hypertune/tune/impl/curve_beyond.hpp>
 #include <hypertune/tune/impl/what_if.hpp>
+
+const char include_hypertune_src_analysis_hpp_or_link_hypertune_hypertune = 0;

@@ -1,7 +1,7 @@
 // Definitions of all schedulers but Fifo and Asha, and of those that are searchers too (BOHB, DEHB).
 #pragma once
 
-#include <hypertune/detail/impl/schedulers_part.hpp>
+#include <hypertune/detail/parts.hpp>
 #include <hypertune/schedule/detail/impl/by_step.hpp>
 #include <hypertune/schedule/detail/impl/epsilon_net.hpp>
 #include <hypertune/schedule/detail/impl/explore.hpp>
@@ -22,3 +22,5 @@
 #include <hypertune/schedule/impl/racing.hpp>
 #include <hypertune/schedule/impl/successive_halving.hpp>
 #include <hypertune/search/impl/multi_fidelity.hpp>
+
+const char include_hypertune_src_schedulers_hpp_or_link_hypertune_hypertune = 0;

@@ -1,7 +1,7 @@
 // Definitions of the core: tune.
 #pragma once
 
-#include <hypertune/detail/impl/definitions.hpp>
+#include <hypertune/detail/definitions.hpp>
 #include <hypertune/impl/formatters.hpp>
 #include <hypertune/tune/detail/impl/controller.hpp>
 #include <hypertune/tune/detail/impl/controller_events.hpp>
@@ -22,3 +22,5 @@
 #include <hypertune/tune/impl/study.hpp>
 #include <hypertune/tune/impl/tune.hpp>
 #include <hypertune/tune/impl/tuner.hpp>
+
+const char include_hypertune_src_hpp_in_one_file_or_link_hypertune_hypertune = 0;

@@ -24,6 +24,17 @@ class Groups {
     std::function<void(TrialId, Attempt, int)> kill;  ///< kills this member
     std::function<void(Event)> up;                    ///< an event for the Tuner
   };
+  /// What defines it: the part `groups`.
+  class Queue {
+   public:
+    virtual ~Queue() = default;
+    virtual void set_network(std::string network) = 0;
+    virtual bool take(Command& command) = 0;
+    virtual bool take(Event& event) = 0;
+    virtual void lose(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving) = 0;
+    virtual void work() = 0;
+    virtual void clear() = 0;
+  };
   explicit Groups(Outlets outlets) : queue_(defined() ? make(std::move(outlets)) : nullptr) {}
 
   /// Whether the program has the definitions of groups.
@@ -31,43 +42,34 @@ class Groups {
 
   /// Sets GroupPlace::network. To be called before the first command.
   void set_network(std::string network) {
-    if (queue_) set_network(*queue_, std::move(network));
+    if (queue_) queue_->set_network(std::move(network));
   }
   /// Queues a command if it is for a group; returns whether it is.
   bool perform(Command& command) {
     if (const auto* launch = std::get_if<Launch>(&command); launch != nullptr && launch->group)
       used_ = queue_ != nullptr;
-    return used_ && take(*queue_, command);
+    return used_ && queue_->take(command);
   }
   /// Queues an event if it comes from a member of one of these groups; returns whether it does.
-  bool on_event(Event& event) { return used_ && take(*queue_, event); }
+  bool on_event(Event& event) { return used_ && queue_->take(event); }
   /// Members of an attempt were lost together, or (`leaving`) will be soon. Ignored if the attempt has no group here.
   void on_loss(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving = false) {
-    if (queue_) lose(*queue_, trial, attempt, std::move(members), std::move(cause), leaving);
+    if (queue_) queue_->lose(trial, attempt, std::move(members), std::move(cause), leaving);
   }
   /// Processes the queue. Must not be called while holding locks that `down`, `kill` or `up` take. Throws what these
   /// throw; what is still queued is processed by the next call.
   void work() {
-    if (queue_) work(*queue_);
+    if (queue_) queue_->work();
   }
   void clear() {
     used_ = false;
-    if (queue_) clear(*queue_);
+    if (queue_) queue_->clear();
   }
 
  private:
-  class Queue;
-  // Weak, so that a program without this part links; called only if there is a queue.
-  [[gnu::weak]] static std::shared_ptr<Queue> make(Outlets outlets);
-  [[gnu::weak]] static void set_network(Queue& queue, std::string network);
-  [[gnu::weak]] static bool take(Queue& queue, Command& command);
-  [[gnu::weak]] static bool take(Queue& queue, Event& event);
-  [[gnu::weak]] static void lose(Queue& queue, TrialId trial, Attempt attempt, std::vector<int> members, Cause cause,
-                                 bool leaving);
-  [[gnu::weak]] static void work(Queue& queue);
-  [[gnu::weak]] static void clear(Queue& queue);
+  [[gnu::weak]] static std::unique_ptr<Queue> make(Outlets outlets);
 
-  std::shared_ptr<Queue> queue_;
+  std::unique_ptr<Queue> queue_;
   std::atomic<bool> used_{false};  // so that an experiment without groups takes no lock per report
 };
 

@@ -16,13 +16,13 @@
 
 namespace hypertune::inline v0 {
 
-class Groups::Queue {
+class GroupQueue final : public Groups::Queue {
  public:
-  explicit Queue(Outlets outlets) : outlets_(std::move(outlets)) {}
+  explicit GroupQueue(Groups::Outlets outlets) : outlets_(std::move(outlets)) {}
 
-  void set_network(std::string network) { network_ = std::move(network); }
+  void set_network(std::string network) override { network_ = std::move(network); }
 
-  bool take(Command& command) {
+  bool take(Command& command) override {
     const std::lock_guard guard(mutex_);
     const bool ours = std::visit(
         [&](const auto& c) {
@@ -40,7 +40,7 @@ class Groups::Queue {
     queue_.emplace_back(std::move(command));
     return true;
   }
-  bool take(Event& event) {
+  bool take(Event& event) override {
     const std::lock_guard guard(mutex_);
     const bool ours = std::visit(
         [&](const auto& e) {
@@ -53,11 +53,11 @@ class Groups::Queue {
     if (ours) queue_.emplace_back(std::move(event));
     return ours;
   }
-  void lose(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving) {
+  void lose(TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving) override {
     const std::lock_guard guard(mutex_);
     queue_.emplace_back(Loss{trial, attempt, std::move(members), std::move(cause), leaving});
   }
-  void work() {
+  void work() override {
     try {
       process_queue();
     } catch (...) {
@@ -66,7 +66,7 @@ class Groups::Queue {
       throw;
     }
   }
-  void clear() {
+  void clear() override {
     const std::lock_guard guard(mutex_);
     queue_.clear();
     known_.clear();
@@ -154,7 +154,7 @@ class Groups::Queue {
     for (auto& event : actions.up) outlets_.up(std::move(event));
   }
 
-  Outlets outlets_;
+  Groups::Outlets outlets_;
   std::string network_;
   std::mutex mutex_;  // guards the next three
   std::deque<std::variant<Command, Event, Loss>> queue_;
@@ -163,14 +163,8 @@ class Groups::Queue {
   std::unordered_map<TrialId, std::shared_ptr<GroupRun>> runs_;  // only used by the thread that processes the queue
 };
 
-std::shared_ptr<Groups::Queue> Groups::make(Outlets outlets) { return std::make_shared<Queue>(std::move(outlets)); }
-void Groups::set_network(Queue& queue, std::string network) { queue.set_network(std::move(network)); }
-bool Groups::take(Queue& queue, Command& command) { return queue.take(command); }
-bool Groups::take(Queue& queue, Event& event) { return queue.take(event); }
-void Groups::lose(Queue& queue, TrialId trial, Attempt attempt, std::vector<int> members, Cause cause, bool leaving) {
-  queue.lose(trial, attempt, std::move(members), std::move(cause), leaving);
+std::unique_ptr<Groups::Queue> Groups::make(Outlets outlets) {
+  return std::make_unique<GroupQueue>(std::move(outlets));
 }
-void Groups::work(Queue& queue) { queue.work(); }
-void Groups::clear(Queue& queue) { queue.clear(); }
 
 }  // namespace hypertune::inline v0
