@@ -13,7 +13,9 @@ const timeAxis = (theme, origin, {span, ...options}) => {
     const rounded = Math.round(unix * 10 ** parts) / 10 ** parts;
     return clock(rounded) + (rounded % 1).toFixed(parts).slice(1);
   };
-  const format = (seconds) => (origin < 1e8 || options.max < 10 ? duration(seconds) : seen < 10 ? fine(origin + seconds) : clock(origin + seconds));
+  const shown = (seconds) => (origin < 1e8 || options.max < 10 ? duration(seconds) : seen < 10 ? fine(origin + seconds) : clock(origin + seconds));
+  // The end of a run is no round time: rounded, it would repeat the mark before it.
+  const format = (seconds) => (options.max - seconds < seen * 1e-9 ? '' : shown(seconds));
   return valueAxis(theme, {side: 'x', format, scale: true, minInterval: 0.001, ...options});
 };
 
