@@ -15,7 +15,7 @@ install(FILES ${conformance} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/hypertune/c
 
 # The components of find_package(hypertune), where they are built. Those that need yaml-cpp, or a CUDA toolkit, are exported to
 # files of their own, so that a consumer without it still gets the others.
-set(HYPERTUNE_COMPONENTS headers compiled local conformance boost_json net train arrow import mlflow dashboard remote ssh slurm transfer
+set(HYPERTUNE_COMPONENTS headers compiled local conformance boost_json net serve train arrow import mlflow dashboard remote ssh slurm transfer
   yaml yaml_compiled machines cluster k8s train_cuda)
 set(exports hypertune)
 set_target_properties(hypertune_library PROPERTIES EXCLUDE_FROM_ALL OFF)

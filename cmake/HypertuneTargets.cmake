@@ -101,6 +101,17 @@ if(OpenSSL_FOUND)
   target_compile_definitions(hypertune_net PRIVATE HYPERTUNE_NET_TLS)
 endif()
 
+# The best checkpoint of an experiment behind HTTP. Compiled, so that users do not include Beast and Boost.JSON.
+file(GLOB hypertune_serve_sources CONFIGURE_DEPENDS ${hypertune_root}/src/serve/*.cpp)
+add_library(hypertune_serve STATIC EXCLUDE_FROM_ALL ${hypertune_serve_sources})
+add_library(hypertune::serve ALIAS hypertune_serve)
+set_target_properties(hypertune_serve PROPERTIES EXPORT_NAME serve POSITION_INDEPENDENT_CODE ON)
+target_include_directories(hypertune_serve PRIVATE ${hypertune_root}/src)
+target_link_libraries(hypertune_serve PUBLIC hypertune_local PRIVATE hypertune_net hypertune_boost_json)
+if(OpenSSL_FOUND)
+  target_compile_definitions(hypertune_serve PRIVATE HYPERTUNE_NET_TLS)
+endif()
+
 # Reports and trials as Arrow files. Compiled, so that users do not include FlatBuffers (header-only).
 find_path(HYPERTUNE_FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h)
 mark_as_advanced(HYPERTUNE_FLATBUFFERS_INCLUDE)
@@ -243,7 +254,7 @@ target_compile_options(hypertune_warnings INTERFACE -Wall -Wextra -Wpedantic
   # g++ 12: false positives on Asio's awaitable_frame_base, and on std::string in optimised code; with -Og, which only
   # Debug builds use, on the contents of an std::optional.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-mismatched-new-delete -Wno-restrict $<$<CONFIG:Debug>:-Wno-maybe-uninitialized>>)
-foreach(name net remote ssh slurm train mlflow import arrow yaml machines cluster k8s dashboard transfer)
+foreach(name net serve remote ssh slurm train mlflow import arrow yaml machines cluster k8s dashboard transfer)
   if(TARGET hypertune_${name})
     target_link_libraries(hypertune_${name} PRIVATE $<BUILD_INTERFACE:hypertune_warnings>)
   endif()
@@ -257,7 +268,7 @@ endif()
 
 # Large files are not put into one batch, so that several cores have something to do.
 hypertune_merge_library(hypertune_library 6)
-foreach(target_and_count net=6 remote=9 k8s=16 slurm=5 train=6 yaml=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11)
+foreach(target_and_count net=6 remote=9 k8s=16 slurm=5 train=6 yaml=3 ssh=4 machines=9 cluster=5 transfer=10 arrow=2 mlflow=4 import=4 dashboard=11 serve=5)
   string(REGEX MATCH "(.*)=(.*)" _ ${target_and_count})
   hypertune_merge_library(hypertune_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})   # if the target exists
 endforeach()

@@ -18,5 +18,6 @@ void add_control_commands(CLI::App& app, std::function<int()>& chosen);
 /// export, what-if, import
 void add_exchange_commands(CLI::App& app, std::function<int()>& chosen);
 void add_study_command(CLI::App& app, std::function<int()>& chosen);
+void add_serve_command(CLI::App& app, std::function<int()>& chosen);
 
 }  // namespace hypertune::inline v0::command

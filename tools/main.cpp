@@ -131,7 +131,7 @@ int main(int argc, char** argv) {
   group("Run", command::add_run_command);
   group("Look", command::add_status_command, command::add_result_commands, command::add_document_commands,
         command::add_exchange_commands);
-  group("Run", command::add_study_command);
+  group("Run", command::add_study_command, command::add_serve_command);
   group("Steer", command::add_control_commands);
   group("Machines", command::add_cluster_commands);
   group("Write and check", command::add_authoring_commands);

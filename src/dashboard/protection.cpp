@@ -4,12 +4,10 @@
 
 #ifdef HYPERTUNE_DASHBOARD_TLS
 
+#include "net/serve_tls.hpp"
 #include "net/tls.hpp"
 
 #include <hypertune/net/bearer.hpp>
-
-#include <boost/beast/core/stream_traits.hpp>
-#include <boost/beast/ssl/ssl_stream.hpp>
 
 #include <mutex>
 #include <optional>
@@ -26,15 +24,8 @@ class Encryption {
 };
 
 asio::awaitable<void> serve_encrypted(Server& server, hypertune::detail::HttpLoop& loop, Encryption& encryption,
-                                      boost::beast::tcp_stream plain) {
-  boost::beast::ssl_stream<boost::beast::tcp_stream> stream(std::move(plain), encryption.context);
-  hypertune::detail::HttpLoop::Connection connection(loop.open(), stream.next_layer());
-  boost::system::error_code error;
-  auto token = asio::redirect_error(asio::use_awaitable, error);
-  stream.next_layer().expires_after(loop.limits().first);
-  co_await stream.async_handshake(asio::ssl::stream_base::server, token);
-  if (error) co_return;
-  co_await loop.serve(stream, connection, server);
+                                      boost::beast::tcp_stream stream) {
+  co_await net::serve_tls(loop, encryption.context, std::move(stream), server);
 }
 
 namespace {

@@ -1,0 +1,146 @@
+#include "model_files.hpp"
+
+#include <hypertune/detail/parse_number.hpp>
+#include <hypertune/detail/remove_tree.hpp>
+#include <hypertune/detail/stable_sort.hpp>
+#include <hypertune/tune/best_folder.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace hypertune::inline v0::serving {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+hypertune::detail::Descriptor lock_of(const fs::path& folder) {
+  auto lock = hypertune::detail::open_at(AT_FDCWD, (folder / "lock").c_str(), O_RDWR | O_CREAT, 0644);
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return {};
+  return lock;
+}
+
+// What servers have left that were killed.
+void remove_abandoned(const fs::path& folder) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.is_directory(ignored) && fs::exists(entry.path() / "lock", ignored))
+      if (const auto lock = lock_of(entry.path())) fs::remove_all(entry.path(), ignored);
+}
+
+}  // namespace
+
+ServingFolder::ServingFolder(const fs::path& experiment) {
+  remove_abandoned(experiment / "serving");
+  if (make_in(experiment / "serving")) return;
+  std::error_code error;
+  const auto temporary = fs::temp_directory_path(error);
+  if (error || !make_in(temporary / fmt::format("hypertune-serving-{}", ::getuid())))
+    fail(Errc::io, "cannot make a folder for what is served, in '{}' or '{}': are the disks full?",
+         (experiment / "serving").string(), temporary.string());
+}
+
+ServingFolder::~ServingFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+  fs::remove(path_.parent_path(), ignored);  // if it is empty
+}
+
+bool ServingFolder::make_in(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  for (int i = 0; i < 1000 && !error; ++i) {
+    const auto path = folder / std::to_string(i);
+    if (!fs::create_directory(path, error)) continue;
+    lock_ = lock_of(path);
+    if (!lock_) continue;  // another one has taken it for abandoned: it removes it
+    path_ = path;
+    return true;
+  }
+  return false;
+}
+
+std::string version_of(const CheckpointInfo& checkpoint) {
+  return fmt::format("{}-{}", checkpoint.trial, checkpoint.steps);
+}
+
+ModelFiles::ModelFiles(CheckpointInfo of, Params its_params, std::optional<BestReport> its_value, fs::path its_folder)
+    : version(version_of(of)),
+      info(std::move(of)),
+      params(std::move(its_params)),
+      value(std::move(its_value)),
+      folder(std::move(its_folder)) {}
+
+ModelFiles::~ModelFiles() {
+  std::error_code ignored;
+  fs::remove_all(folder, ignored);
+}
+
+ModelSource::ModelSource(const fs::path& experiment, const fs::path& folder)
+    : results_(experiment), store_(experiment, {.make_root = false}), folder_(folder) {
+  results_.update();
+}
+
+bool ModelSource::update() {
+  const auto before = results_.experiment().records;
+  results_.update();
+  return results_.experiment().records != before;
+}
+
+std::shared_ptr<const ModelFiles> ModelSource::take(const TrialResult& trial, const CheckpointInfo& checkpoint) {
+  const auto folder = folder_ / fmt::format("{}.{}", version_of(checkpoint), ++made_);
+  auto files = std::make_shared<const ModelFiles>(checkpoint, trial.params, trial.best, folder);
+  try {
+    detail::link_or_copy(store_.open(checkpoint).directory(), folder);
+  } catch (const fs::filesystem_error& error) {  // its files are being deleted, or there is no room
+    fail(error.code() == std::errc::no_such_file_or_directory ? Errc::corrupt : Errc::io, "cannot copy '{}': {}",
+         store_.folder(checkpoint).string(), error.code().message());
+  }
+  return files;
+}
+
+// nullopt: it has none that is intact. nullptr: it is `current`.
+std::optional<std::shared_ptr<const ModelFiles>> ModelSource::first_intact(const TrialResult& trial,
+                                                                           const std::string& current) {
+  auto checkpoints = trial.checkpoints;
+  const auto rank = [at = trial.best ? trial.best->step + 1 : -1](const CheckpointInfo& c) {
+    return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
+  };
+  hypertune::detail::stable_sort(checkpoints.begin(), checkpoints.end(),
+                                 [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
+  for (const auto& checkpoint : checkpoints) {
+    if (version_of(checkpoint) == current) return nullptr;
+    try {
+      return take(trial, checkpoint);
+    } catch (const Error& error) {  // damaged, or deleted meanwhile: the next one
+      if (error.code() != Errc::corrupt) throw;
+    }
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<const ModelFiles> ModelSource::newest(const std::string& pin, const std::string& current) {
+  if (!pin.empty()) {
+    if (pin == current) return nullptr;
+    for (const auto& trial : results_.trials())
+      for (const auto& checkpoint : trial.checkpoints)
+        if (version_of(checkpoint) == pin) return take(trial, checkpoint);
+    fail(Errc::usage, "there is no version '{}': a version is TRIAL-STEPS, of a checkpoint that is kept", pin);
+  }
+  // Trials that have a checkpoint are few of those that are ranked: a trial without one is passed over.
+  for (const TrialId id : results_.ranked()) {
+    const TrialResult trial = results_.trial(id);
+    if (!trial.best || !results_.experiment().admits(trial)) continue;
+    if (auto files = first_intact(trial, current)) return *files;
+  }
+  return nullptr;
+}
+
+}  // namespace hypertune::inline v0::serving

@@ -1,0 +1,186 @@
+// serve(): the server, the thread that looks for better checkpoints, and signals.
+#include "server.hpp"
+
+#include <hypertune/detail/read_file.hpp>
+#include <hypertune/detail/say.hpp>
+#include <hypertune/detail/signal_block.hpp>
+#include <hypertune/detail/wakeup_event.hpp>
+#include <hypertune/net/failed_connections.hpp>
+#include <hypertune/serve/serve.hpp>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace hypertune::inline v0::serving {
+
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr double look_seconds = 1;  // between two looks at the record
+
+void check(const ServeOptions& options, const detail::ServedProgram& program) {
+  const auto require = [](bool right, const char* what) {
+    if (!right) fail(Errc::usage, "serve: {}", what);
+  };
+  const auto& replicas = options.replicas;
+  require(replicas.min_replicas >= 1 && replicas.min_replicas <= 256, "min_replicas is 1 to 256");
+  require(replicas.max_replicas <= 256, "max_replicas is 256 at most");
+  require(replicas.target_ongoing_requests > 0, "target_ongoing_requests is above 0");
+  require(replicas.start_timeout > 0 && replicas.hang_timeout > 0, "start_timeout and hang_timeout are above 0");
+  require(options.batch.max_batch_size >= 1, "max_batch_size is 1 or more");
+  require(options.batch.max_queued_requests >= 1, "max_queued_requests is 1 or more");
+  require(options.canary_share >= 0 && options.canary_share < 1, "canary_share is from 0 to below 1");
+  require(program.make || !program.command.empty(), "there is no command");
+}
+
+std::optional<InferenceRequest> validation_of(const ServeOptions& options) {
+  if (options.validation.empty()) return std::nullopt;
+  const auto text = hypertune::detail::read_file(options.validation);
+  if (!text) fail(Errc::usage, "cannot read '{}'", options.validation.string());
+  try {
+    return decode_request(*text);
+  } catch (const Error& error) {
+    fail(Errc::input, "'{}' is no inference request: {}", options.validation.string(), error.what());
+  }
+}
+
+/// Looks for better checkpoints, on a thread of its own: reading, checking and linking files takes its time.
+class Follower {
+ public:
+  /// `found` and `trouble` are called on the follower's thread.
+  Follower(ModelSource& source, bool follow, std::string pin, std::string current,
+           std::function<void(std::shared_ptr<const ModelFiles>)> found, std::function<void(std::string)> trouble)
+      : source_(source),
+        follow_(follow),
+        pin_(std::move(pin)),
+        current_(std::move(current)),
+        found_(std::move(found)),
+        trouble_(std::move(trouble)) {
+    const hypertune::detail::SignalBlock block;
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+  Follower(const Follower&) = delete;
+  Follower& operator=(const Follower&) = delete;
+  ~Follower() {
+    thread_.request_stop();
+    wake_.signal();
+  }
+
+  /// `look`: for that version; else it is there already.
+  void pin(const std::string& version, bool look) {
+    {
+      const std::lock_guard guard(mutex_);
+      pin_ = version;
+      asked_ = look;
+      if (!look) current_ = version;
+    }
+    wake_.signal();
+  }
+
+ private:
+  void run(const std::stop_token& stop) {
+    bool first = true;
+    while (!stop.stop_requested()) {
+      std::string pin, current;
+      bool asked = false;
+      {
+        const std::lock_guard guard(mutex_);
+        pin = pin_;
+        current = current_;
+        asked = std::exchange(asked_, false);
+      }
+      try {
+        const bool changed = source_.update();
+        if (asked || (follow_ && pin.empty() && (changed || first))) look(pin, current);
+        first = false;
+      } catch (...) { trouble_(hypertune::detail::text_of_error(std::current_exception())); }
+      wake_.wait_for(look_seconds);
+    }
+  }
+  void look(const std::string& pin, const std::string& current) {
+    auto files = source_.newest(pin, current);
+    if (!files) return;
+    {
+      const std::lock_guard guard(mutex_);
+      if (pin_ != pin) return;
+      current_ = files->version;
+    }
+    found_(std::move(files));
+  }
+
+  ModelSource& source_;
+  const bool follow_;
+  std::mutex mutex_;
+  std::string pin_, current_;
+  bool asked_ = false;
+  std::function<void(std::shared_ptr<const ModelFiles>)> found_;
+  std::function<void(std::string)> trouble_;
+  hypertune::detail::WakeupEvent wake_;
+  std::jthread thread_;
+};
+
+}  // namespace
+
+}  // namespace hypertune::inline v0::serving
+
+namespace hypertune::inline v0::detail {
+
+void serve(const std::filesystem::path& directory, const ServedProgram& program, const ServeOptions& options) {
+  using namespace serving;
+  check(options, program);
+  ReplicaStarter starter(program, options.replicas);  // forks: before any thread
+  const ServingFolder folder(directory);
+  ModelSource source(directory, folder.path());
+  auto first = source.newest(options.pin, {});
+  if (!first && !options.follow)
+    fail(Errc::experiment,
+         "no trial of '{}' has a checkpoint that can be served; with --follow the server waits for one",
+         directory.string());
+  Server server(options.name.empty() ? source.experiment().name : options.name, options, starter,
+                validation_of(options));
+  auto& io = server.context();
+  std::optional<std::string> end;  // why it ended by itself
+  server.rollout().changed = [&] {
+    if (server.rollout().without_model() && !options.follow) {
+      end = server.rollout().rejection();
+      server.stop();
+    }
+  };
+  const std::string current = first ? first->version : std::string();
+  if (first) server.rollout().offer(std::move(first));
+  Follower follower(
+      source, options.follow, options.pin, current,
+      [&](std::shared_ptr<const ModelFiles> files) {
+        asio::post(io, [&, files = std::move(files)] { server.rollout().offer(files); });
+      },
+      [](const std::string& why) { say("hypertune: the experiment cannot be read: " + why); });
+  server.pin = [&](const std::string& version, bool look) { follower.pin(version, look); };
+
+  asio::signal_set signals(io, SIGINT, SIGTERM);
+  struct sigaction hangup{};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) signals.add(SIGHUP);  // ignored: nohup
+  signals.async_wait([&](const boost::system::error_code& error, int) {
+    if (error) return;
+    server.drain();
+    signals.async_wait([&](const boost::system::error_code& second, int) {
+      if (!second) server.stop();
+    });
+  });
+  if (options.ready) options.ready(server.address());
+  if (!server.token().empty())
+    say(fmt::format("hypertune: clients need the token{} and accept the certificate of SHA-256 {}",
+                    options.token.empty() ? " " + server.token() : std::string(" of the file"), server.fingerprint()));
+  server.run();
+  if (end) fail(Errc::experiment, "{}", *end);
+}
+
+}  // namespace hypertune::inline v0::detail

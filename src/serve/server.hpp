@@ -1,0 +1,80 @@
+// Server: the Open Inference Protocol and plain JSON over HTTP, for the versions of one model.
+#pragma once
+
+#include "rollout.hpp"
+
+#include <hypertune/net/browser_rules.hpp>
+#include <hypertune/net/http_loop.hpp>
+
+#include <boost/asio/awaitable.hpp>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace hypertune::inline v0::serving {
+
+/// What a client beyond loopback needs. Without OpenSSL there is none.
+class Access;
+
+class Server {
+ public:
+  using Request = hypertune::detail::HttpRequest;
+  using Response = hypertune::detail::HttpResponse;
+
+  Server(std::string model, const ServeOptions& options, ReplicaStarter& starter,
+         std::optional<InferenceRequest> validation);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  ~Server();
+
+  /// "http://127.0.0.1:1234"
+  std::string address() const;
+  /// For clients: the token, and the certificate's fingerprint; empty on loopback.
+  std::string token() const;
+  std::string fingerprint() const;
+
+  Rollout& rollout() { return rollout_; }
+  boost::asio::io_context& context() { return loop_.context(); }
+  /// Called with the version that is to be pinned, "": the best again; `look`: it is to be looked for.
+  std::function<void(const std::string&, bool look)> pin;
+
+  /// Serves until stop(), or until drain() is done.
+  void run();
+  void stop() { loop_.stop(); }
+  void drain();
+
+ private:
+  friend class hypertune::detail::HttpLoop;
+  using Connection = hypertune::detail::HttpLoop::Connection;
+
+  template <class Stream>
+  boost::asio::awaitable<std::optional<Response>> answer(Stream& stream, Connection& connection,
+                                                         const Request& request);
+  Response refusal_of(const boost::system::error_code& error) const;
+
+  struct Asked;
+  std::optional<Response> refused(const Request& request) const;
+  std::optional<Response> at_once(const Request& request, Asked& asked);
+  std::optional<Response> at_once_within(const Request& request, Asked& asked);
+  std::optional<Response> begin(const Request& request, Asked& asked, std::string_view version);
+  Response finish(Asked& asked);
+  Response counted(Response response);
+  Response steer(const Request& request, std::string_view what);
+  std::string metadata_of(const ModelVersion& version) const;
+  std::string status() const;
+  Gauges gauges() const;
+
+  std::string model_;
+  ServeOptions options_;
+  std::unique_ptr<Access> access_;
+  ServerNames names_;
+  Metrics metrics_;
+  std::string pinned_;
+  hypertune::detail::HttpLoop loop_;
+  Rollout rollout_;  // after the loop: its timers are of its context
+};
+
+}  // namespace hypertune::inline v0::serving
