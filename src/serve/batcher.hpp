@@ -75,7 +75,7 @@ class Batcher {
         step.wake = std::min({step.wake, one.deadline - latency_.mean(one.rows), one.expires});
       return step;
     }
-    const auto [members, rows, full] = candidates(now);
+    const auto [members, rows, full, hurried] = candidates(now);
     const double begin = full ? now : begin_of(members, rows);
     if (begin > now) {
       step.wake = begin;
@@ -105,29 +105,37 @@ class Batcher {
   struct Candidates {
     std::vector<std::size_t> members;
     int rows = 0;
-    bool full = false;
+    bool full = false;     // it cannot grow any more
+    bool hurried = false;  // … because a larger one would be too late for its first request
   };
-  // The first one, and those of its shape behind it, as far as there is room.
-  Candidates candidates(double now) const {
-    const Waiting& first = waiting_.front();
-    Candidates found{{0}, first.rows, !batches_ || first.alone || first.rows >= options_.max_batch_size};
-    for (std::size_t i = 1; i < waiting_.size() && !found.full; ++i) {
+  // Those of one shape from number `first` on, as far as there is room and the time of the first one allows.
+  Candidates from(std::size_t first, double now) const {
+    const Waiting& begin = waiting_[first];
+    Candidates found{{first}, begin.rows, !batches_ || begin.alone || begin.rows >= options_.max_batch_size, false};
+    double deadline = begin.deadline;
+    for (std::size_t i = first + 1; i < waiting_.size() && !found.full; ++i) {
       const Waiting& one = waiting_[i];
-      if (one.alone || one.shape != first.shape) continue;
-      if (found.rows + one.rows > options_.max_batch_size) {
-        found.full = true;
-        break;
-      }
-      // One row more must make none of them late.
-      if (now + latency_.mean(found.rows + one.rows) > std::min(earliest(found.members), one.deadline)) {
-        found.full = true;
-        break;
-      }
+      if (one.alone || one.shape != begin.shape) continue;
+      deadline = std::min(deadline, one.deadline);
+      found.hurried = now + latency_.mean(found.rows + one.rows) > deadline;
+      found.full = found.hurried || found.rows + one.rows > options_.max_batch_size;
+      if (found.full) break;
       found.members.push_back(i);
       found.rows += one.rows;
       found.full = found.rows >= options_.max_batch_size;
     }
     return found;
+  }
+  // The first ones; but where so little of their time is left that the batch is small, those whose batch is the largest.
+  // (Nexus, SOSP 2019, section 6.3: "early drop". Otherwise small batches make the next ones late, too.)
+  Candidates candidates(double now) const {
+    Candidates best = from(0, now);
+    for (std::size_t i = 1; i < waiting_.size() && best.hurried; ++i) {
+      if (waiting_[i].alone || waiting_[i].priority != waiting_.front().priority) break;
+      Candidates other = from(i, now);
+      if (other.rows > best.rows || !other.hurried) best = std::move(other);
+    }
+    return best;
   }
   double earliest(const std::vector<std::size_t>& members) const {
     double deadline = never;

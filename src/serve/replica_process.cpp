@@ -206,7 +206,8 @@ ReplicaProcess ReplicaStarter::start_command(const ModelFiles& model, const Slot
   ReplicaProcess process{std::move(child->in), std::move(child->out),
                          Descriptor(::fcntl(child->exit_event(), F_DUPFD_CLOEXEC, 3))};
   process.end = [child] {
-    const bool ended = child->ready(0).exited;
+    // Its output ends a moment before it does.
+    const bool ended = child->ready(0.05).exited;
     child->end();
     const int status = child->status().value_or(0);
     if (!ended) return std::string("it was ended");

@@ -17,6 +17,8 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace hypertune::inline v0::serving {
 
@@ -74,53 +76,67 @@ class Follower {
     wake_.signal();
   }
 
-  /// `look`: for that version; else it is there already.
-  void pin(const std::string& version, bool look) {
+  /// `found`: see Server::pin; called on the follower's thread.
+  void pin(const std::string& version, Server::Found found) {
     {
       const std::lock_guard guard(mutex_);
-      pin_ = version;
-      asked_ = look;
-      if (!look) current_ = version;
+      if (found) {
+        asked_.push_back({version, std::move(found)});
+      } else {
+        pin_ = current_ = version;
+      }
     }
     wake_.signal();
   }
 
  private:
+  struct Asked {
+    std::string version;
+    Server::Found found;
+  };
+
   void run(const std::stop_token& stop) {
     bool first = true;
     while (!stop.stop_requested()) {
-      std::string pin, current;
-      bool asked = false;
+      std::string pin;
+      std::vector<Asked> asked;
       {
         const std::lock_guard guard(mutex_);
+        asked = std::exchange(asked_, {});
         pin = pin_;
-        current = current_;
-        asked = std::exchange(asked_, false);
       }
       try {
         const bool changed = source_.update();
-        if (asked || (follow_ && pin.empty() && (changed || first))) look(pin, current);
+        if (follow_ && asked.empty() && pin.empty() && (changed || first)) look(pin);
         first = false;
       } catch (...) { trouble_(hypertune::detail::text_of_error(std::current_exception())); }
+      for (const auto& one : asked) try {
+          look(one.version);
+          one.found({});
+        } catch (...) { one.found(hypertune::detail::text_of_error(std::current_exception())); }
       wake_.wait_for(look_seconds);
     }
   }
-  void look(const std::string& pin, const std::string& current) {
-    auto files = source_.newest(pin, current);
-    if (!files) return;
+  void look(const std::string& pin) {
+    std::string current;
     {
       const std::lock_guard guard(mutex_);
-      if (pin_ != pin) return;
-      current_ = files->version;
+      current = current_;
     }
-    found_(std::move(files));
+    auto files = source_.newest(pin, current);
+    {
+      const std::lock_guard guard(mutex_);
+      pin_ = pin;
+      if (files) current_ = files->version;
+    }
+    if (files) found_(std::move(files));
   }
 
   ModelSource& source_;
   const bool follow_;
   std::mutex mutex_;
   std::string pin_, current_;
-  bool asked_ = false;
+  std::vector<Asked> asked_;
   std::function<void(std::shared_ptr<const ModelFiles>)> found_;
   std::function<void(std::string)> trouble_;
   hypertune::detail::WakeupEvent wake_;
@@ -162,7 +178,12 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
         asio::post(io, [&, files = std::move(files)] { server.rollout().offer(files); });
       },
       [](const std::string& why) { say("hypertune: the experiment cannot be read: " + why); });
-  server.pin = [&](const std::string& version, bool look) { follower.pin(version, look); };
+  server.pin = [&](const std::string& version, Server::Found found) {
+    if (!found) return follower.pin(version, {});
+    follower.pin(version, [&io, found = std::move(found)](const std::string& trouble) {
+      asio::post(io, [found, trouble] { found(trouble); });
+    });
+  };
 
   asio::signal_set signals(io, SIGINT, SIGTERM);
   struct sigaction hangup{};

@@ -131,6 +131,14 @@ struct Server::Asked {
   std::shared_ptr<Pending> pending;
   bool plain = false;
   double begun = 0;
+  /// A version that is looked for.
+  struct Pin {
+    explicit Pin(asio::io_context& io) : done(io) {}
+    hypertune::detail::Wakeup done;
+    std::string version;
+    std::optional<std::string> trouble;
+  };
+  std::shared_ptr<Pin> pin;
 };
 
 Server::Server(std::string model, const ServeOptions& options, ReplicaStarter& starter,
@@ -179,7 +187,10 @@ template <class Stream>
 asio::awaitable<std::optional<Server::Response>> Server::answer(Stream&, Connection&, const Request& request) {
   Asked asked;
   std::optional<Response> reply = at_once(request, asked);
-  if (!reply) {
+  if (!reply && asked.pin) {
+    while (!asked.pin->trouble) co_await asked.pin->done.wait();
+    reply = pinned(asked);
+  } else if (!reply) {
     while (asked.pending->status == 0) co_await asked.pending->done.wait();
     reply = finish(asked);
   }
@@ -225,7 +236,7 @@ std::optional<Server::Response> Server::at_once_within(const Request& request, A
   const bool posts = request.method() == http::verb::post;
   if (path == "/predict") return posts ? begin(request, asked, {}) : wrong_method("POST");
   if (path == "/serve/pin" || path == "/serve/rollback")
-    return posts ? steer(request, path.substr(7)) : wrong_method("POST");
+    return posts ? steer(request, path.substr(7), asked) : wrong_method("POST");
   const bool live = rollout_.live() != nullptr;
   if (path == "/metrics" || path == "/serve/status" || path == "/v2" || path == "/v2/" ||
       path.starts_with("/v2/health/")) {
@@ -235,7 +246,8 @@ std::optional<Server::Response> Server::at_once_within(const Request& request, A
     if (path == "/serve/status") return response(200, status());
     if (path == "/v2/health/live") return response(200, R"({"live":true})");
     if (path == "/v2/health/ready")
-      return response(live && !loop_.draining() ? 200 : 503, live ? R"({"ready":true})" : R"({"ready":false})");
+      return response(live && !loop_.draining() ? 200 : 503,
+                      live ? R"({"live":true,"ready":true})" : R"({"live":true,"ready":false})");
     if (path.starts_with("/v2/health/")) return refusal(404, "there are /v2/health/live and /v2/health/ready");
     return response(
         200, fmt::format(R"({{"name":"hypertune","version":"{}","extensions":["binary_tensor_data"]}})", version_text));
@@ -310,13 +322,13 @@ Server::Response Server::counted(Response reply) {
   return reply;
 }
 
-Server::Response Server::steer(const Request& request, std::string_view what) {
-  JsonWriter out;
+std::optional<Server::Response> Server::steer(const Request& request, std::string_view what, Asked& asked) {
   if (what == "rollback") {
     const std::string name = rollout_.roll_back();
     if (name.empty()) return refusal(409, "there is no version to go back to");
     pinned_ = name;
-    if (pin) pin(name, false);
+    pin(name, {});
+    JsonWriter out;
     out.begin_object().member("pinned", name).end_object();
     return response(200, out.take());
   }
@@ -325,8 +337,19 @@ Server::Response Server::steer(const Request& request, std::string_view what) {
   const auto* given = object != nullptr ? hypertune::detail::value_in(*object, "version") : nullptr;
   if (given == nullptr || (!given->is_string() && !given->is_null()))
     return refusal(400, R"(give {"version": "TRIAL-STEPS"}, or {"version": null} for the best one)");
-  pinned_ = given->is_string() ? std::string(given->get_string()) : std::string();
-  if (pin) pin(pinned_, true);
+  asked.pin = std::make_shared<Asked::Pin>(loop_.context());
+  if (given->is_string()) asked.pin->version = std::string(given->get_string());
+  pin(asked.pin->version, [wanted = asked.pin](const std::string& trouble) {
+    wanted->trouble = trouble;
+    wanted->done.raise();
+  });
+  return std::nullopt;
+}
+
+Server::Response Server::pinned(Asked& asked) {
+  if (!asked.pin->trouble->empty()) return refusal(404, *asked.pin->trouble);
+  pinned_ = asked.pin->version;
+  JsonWriter out;
   out.begin_object().key("pinned");
   if (pinned_.empty())
     out.value(nullptr);

@@ -38,8 +38,10 @@ class Server {
 
   Rollout& rollout() { return rollout_; }
   boost::asio::io_context& context() { return loop_.context(); }
-  /// Called with the version that is to be pinned, "": the best again; `look`: it is to be looked for.
-  std::function<void(const std::string&, bool look)> pin;
+  /// Called with the version that is to be pinned; "": the best again. If `found` is given, the version is to be looked for
+  /// and offered, and `found(trouble)` called on the thread of the context; trouble is empty if there is such a version.
+  using Found = std::function<void(const std::string& trouble)>;
+  std::function<void(const std::string& version, Found found)> pin;
 
   /// Serves until stop(), or until drain() is done.
   void run();
@@ -62,7 +64,8 @@ class Server {
   std::optional<Response> begin(const Request& request, Asked& asked, std::string_view version);
   Response finish(Asked& asked);
   Response counted(Response response);
-  Response steer(const Request& request, std::string_view what);
+  std::optional<Response> steer(const Request& request, std::string_view what, Asked& asked);
+  Response pinned(Asked& asked);
   std::string metadata_of(const ModelVersion& version) const;
   std::string status() const;
   Gauges gauges() const;
