@@ -137,9 +137,12 @@ def read_outputs(exchange):
 
 
 def same_element(a, b):
+    """As numbers, or as texts. null is the same as any number that is not finite: another check is about it."""
     a, b = (value.decode("utf-8", "replace") if isinstance(value, bytes) else value for value in (a, b))
     a, b = (NON_FINITE.get(value, value) if isinstance(value, str) else value for value in (a, b))
     numbers = (int, float)
+    if a is None or b is None:
+        return all(value is None or isinstance(value, float) and not math.isfinite(value) for value in (a, b))
     if isinstance(a, numbers) and isinstance(b, numbers):
         if a != a or b != b:
             return a != a and b != b

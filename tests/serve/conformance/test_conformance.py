@@ -58,7 +58,7 @@ FAULTS = {
     "elements left out": "output-elements",
     "rank changed": "output-shapes",
     "datatype changed": "output-datatypes",
-    "id without its case": "id-echoed",
+    "ids in ASCII": "id-echoed",
     "made-up id": "id-absent",
     "no flat data": "data-flat",
     "no nested data": "data-nested",
@@ -110,6 +110,7 @@ FAULTS = {
 }
 # Faults that other checks cannot help seeing too.
 ALSO = {
+    "hangs up for null": {"body-no-object"},
     "no binary inputs": {"binary-inputs-mixed", "binary-both-ways", "binary-bytes"},
 }
 

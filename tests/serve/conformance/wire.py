@@ -110,8 +110,8 @@ class Client:
             connection.close()
 
     def send(self, method, path, body=None, headers=None, kind="other", connection=None):
-        """One request. `kind` says what the answer is of: "infer", "model" or "other", or else which of the checks of all answers leave
-        it out: "probe" may be refused, "alone" need not even be answered."""
+        """One request. `kind` says what the answer is of: "infer", "model" or "other". Checks of all answers leave out those of
+        kind "health" (it may be bad), "probe" (it may be refused) and "alone" (it need not even be answered)."""
         exchange = Exchange(method, path, body if body is not None else "", kind)
         own = connection is None
         connection = connection or self.connection()
