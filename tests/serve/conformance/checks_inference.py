@@ -99,12 +99,21 @@ def output_datatypes(s):
         s.expect(not wrong, s.first, f"each element of '{name}' is a {datatype}", f"{wrong[:3]}")
 
 
-@check("id-echoed", MUST, REQUEST, "the id of a request is returned")
-def id_echoed(s):
-    for id in ("42", 'a "quoted" \u00fc\u4e16 id'):
-        answer = s.infer(s.request(id=id))
+def check_ids(s, ids):
+    for id in ids:
+        answer = s.infer({"id": id, **s.request()})
         if s.accepted(answer, "a request with an id"):
             s.expect(answer.document.get("id") == id, answer, f"`id` is {id!r}", f"{answer.document.get('id')!r}")
+
+
+@check("id-echoed", MUST, REQUEST, "the id of a request is returned")
+def id_echoed(s):
+    check_ids(s, ("42", 'a "quoted" id', "x" * 100))
+
+
+@check("id-unicode", MUST, REQUEST, "an id is any string: also one with letters outside of ASCII")
+def id_unicode(s):
+    check_ids(s, ("\u00fc", "\u4e16\u754c"))
 
 
 @check("id-absent", SHOULD, RESPONSE, "an answer has no id if the request had none")

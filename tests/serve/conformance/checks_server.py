@@ -33,15 +33,15 @@ def model_ready_version(s):
         s.accepted(s.client.send("GET", f"{s.path}/versions/{version}/ready", kind="health"), f"version {version} is ready")
 
 
-@check("health-bodies", SHOULD, "Server Live, Server Ready, Model Ready", "a health answer has no body, or the object that the "
-       "protocol shows")
+@check("health-bodies", SHOULD, "Server Live, Model Ready; the client of kserve", "health answers are objects with true: `live` of "
+       "/v2/health/live, `ready` of both others")
 def health_bodies(s):
+    # For /v2/health/ready the protocol's text shows `live`; kserve's client reads `ready`. A server can have both.
     for path, key in (("/v2/health/live", "live"), ("/v2/health/ready", "ready"), (s.path + "/ready", "ready")):
         answer = s.client.send("GET", path, kind="health")
-        if answer.ok and answer.body:
+        if answer.ok:
             document = answer.document if isinstance(answer.document, dict) else {}
-            flags = [document[word] for word in {"live", key} if word in document]
-            s.expect(flags and all(flag is True for flag in flags), answer, f'no body, or {{"{key}": true}}')
+            s.expect(document.get(key) is True, answer, f'an object with "{key}": true')
 
 
 # Metadata
@@ -60,7 +60,8 @@ def server_metadata(s):
        "description has it")
 def server_metadata_slash(s):
     answer = s.client.send("GET", "/v2/")
-    s.expect(answer.ok and answer.document == s.server.document, answer, "the same answer as for GET /v2")
+    redirected = 300 <= answer.status <= 399 and answer.headers.get("location", "").endswith("/v2")
+    s.expect(redirected or answer.ok and answer.document == s.server.document, answer, "the answer of GET /v2, or a redirect to it")
 
 
 def check_model_metadata(s, answer):
@@ -134,7 +135,7 @@ def wrong_method(s):
 
 @check("request-content-type", SHOULD, CLIENTS, "a JSON request is taken without Content-Type, and with a charset in it")
 def request_content_type(s):
-    for headers in ({}, {"Content-Type": "application/json; charset=utf-8"}, {"Content-Type": "application/octet-stream"}):
+    for headers in ({}, {"Content-Type": "application/json; charset=utf-8"}):
         s.same(s.infer(s.request(), headers=headers), f"taken with {headers or 'no Content-Type'}")
 
 
@@ -227,10 +228,9 @@ def error_status(s):
     expect_of_all(s, errors, lambda e: e.status < 500, "a 4xx: the request is at fault")
 
 
-@check("answer-json", MUST, "HTTP/REST", "each answer of inference and metadata is JSON: without the words NaN and Infinity",
-       of_all=True)
+@check("answer-json", MUST, "HTTP/REST", "the answers of inference and metadata are JSON, without the words NaN and Infinity", of_all=True)
 def answer_json(s):
-    answers = [e for e in s.client.log if e.status and (e.kind in ("infer", "model") or e.kind == "probe" and e.ok)]
+    answers = [e for e in s.client.log if e.ok and e.kind in ("infer", "model", "probe")]
     expect_of_all(s, answers, lambda e: e.document is not MISSING and e.strict, "JSON (RFC 8259)")
 
 

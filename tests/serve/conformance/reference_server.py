@@ -95,7 +95,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.serve()
 
-    do_POST = do_PUT = do_DELETE = do_GET
+    do_POST = do_PUT = do_DELETE = do_PATCH = do_GET
 
     def serve(self):
         try:
@@ -426,6 +426,8 @@ class Server(http.server.ThreadingHTTPServer):
     def id_of(self, id):
         if self.fault == "ids in ASCII":
             return id if id.isascii() else "?"
+        if self.fault == "ids of three letters":
+            return id if len(id) <= 3 or "-" in id else id[:3]
         if self.fault == "slow and mixed" and str(id).startswith("request-"):
             with self.lock:
                 return self.ids[-1]

@@ -1,10 +1,13 @@
 """The list of checks, and what a check is given: the server's metadata, a request that it accepts, and ways to fail."""
+import collections
 import copy
 import dataclasses
 import json
+import sys
 import urllib.parse
 
 import tensors
+import wire
 
 MUST, SHOULD, EXTENSION = "MUST", "SHOULD", "extension"
 CHECKS = []
@@ -38,6 +41,8 @@ class Suite:
         self.path = "/v2/models/" + urllib.parse.quote(model, safe="")
         self.failures = []   # of the check that runs: (sent, expected, got)
         self.server = client.send("GET", "/v2")
+        if not self.server.status:
+            raise wire.Unreachable(f"{client.host}:{client.port} does not answer GET /v2: {self.server.problem}")
         self.metadata = client.send("GET", self.path)
         self.first = None        # the answer to `base`
         self.first_refusal = None
@@ -168,7 +173,7 @@ class Suite:
                 return "not applicable", str(e), []
         except (ValueError, TypeError, KeyError, AttributeError, IndexError) as e:   # an answer of another form
             last = self.client.log[-1]
-            self.fail(last, "an answer of the protocol's form", f"{e}: {last.answer_line()}")
+            self.fail(last, "an answer of the protocol's form", f"{type(e).__name__} {e}: {last.answer_line()}")
         return ("fail" if self.failures else "pass"), "", self.failures
 
 
@@ -185,3 +190,25 @@ def nested_request(request):
 
 def flat_request(request):
     return {**request, "inputs": [{**t, "data": tensors.flattened(t["data"])} for t in request["inputs"]]}
+
+
+# Results
+
+def show(result, most=5):
+    word = {"pass": "pass", "fail": "FAIL", "not applicable": "n/a"}[result["outcome"]]
+    print(f"{word:4}  {result['level']:9}  {result['name']:24}  {result['meaning']}")
+    if result["reason"]:
+        print(f"{'':17}{result['reason']}")
+    if result["failures"] and result["section"]:
+        print(f"{'':17}section   {result['section']}")
+    for failure in result["failures"][:most]:
+        for word, text in failure.items():
+            print(f"{'':17}{word:8}  {text}")
+    if len(result["failures"]) > most:
+        print(f"{'':17}and {len(result['failures']) - most} more")
+    sys.stdout.flush()
+
+
+def last_line(results):
+    counts = collections.Counter(result["outcome"] for result in results)
+    return f"{counts['pass']} passed, {counts['fail']} failed, {counts['not applicable']} not applicable"

@@ -9,9 +9,10 @@ import urllib.parse
 MISSING = object()   # what Exchange.document is when the body is no JSON
 
 
-def shown(data, most=300):
+def shown(data, most=400):
     """A body, short enough to print."""
     text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else str(data)
+    text = " ".join(text.split()) if len(text) < 100000 else text
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
