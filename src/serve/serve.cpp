@@ -1,6 +1,7 @@
 // serve(): the server, the thread that looks for better checkpoints, and signals.
 #include "server.hpp"
 
+#include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
@@ -153,6 +154,7 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
   using namespace serving;
   check(options, program);
   ReplicaStarter starter(program, options.replicas);  // forks: before any thread
+  const NoSigpipe no_signal;  // a replica may die at any time
   const ServingFolder folder(directory);
   ModelSource source(directory, folder.path());
   auto first = source.newest(options.pin, {});

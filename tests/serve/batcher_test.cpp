@@ -45,7 +45,7 @@ double goodput(Batching batching, double objective, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::exponential_distribution<double> gap(1);
   std::vector<double> arrivals;
-  for (double t = 0; t < 20;) {  // a burst of 60 in some 3 ms, every 8 ms: 84 % of what two replicas can do
+  for (double t = 0; t < 5;) {  // a burst of 60 in some 3 ms, every 8 ms: 84 % of what two replicas can do
     t += 0.008 * gap(random);
     double in_burst = t;
     for (int i = 0; i < 60; ++i) arrivals.push_back(in_burst += 0.008 * gap(random));

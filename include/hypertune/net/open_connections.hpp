@@ -58,10 +58,11 @@ class OpenConnections {
     close(*chosen);
   }
 
-  /// Closes all that wait for no answer, and tells the others.
+  /// Closes all that wait for no answer, and tells the others. One whose next request has just come is answered.
   void end_idle() {
+    boost::system::error_code error;
     for (Connection* each : open_)
-      if (!each->begun && !each->busy)
+      if (!each->begun && !each->busy && each->socket.socket().available(error) == 0)
         close(*each);
       else if (each->draining)
         each->draining();
