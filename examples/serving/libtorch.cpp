@@ -3,6 +3,7 @@
 //     build/bin/examples/serve_libtorch runs/net 64
 #include <hypertune/serve/serve.hpp>
 
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/script.h>
 
@@ -60,7 +61,7 @@ int main(int argc, char** argv) try {
   ht::serve(
       argv[1],
       [columns](const ht::ModelCheckpoint& from) {
-        torch::set_num_threads(1);
+        at::set_num_threads(1);
         return ScriptModel(from, columns);
       },
       options);

@@ -26,8 +26,9 @@ def main():
     for line in sys.stdin:
         try:
             point = json.loads(line)["inputs"][0]
+            data = [float(value) for value in point["data"]]  # numbers that are not finite are texts: "NaN", "-Infinity"
             with torch.inference_mode():
-                x = torch.tensor(point["data"], dtype=torch.float32, device=device).reshape(point["shape"])
+                x = torch.tensor(data, dtype=torch.float32, device=device).reshape(point["shape"])
                 probability = torch.sigmoid(model(x).squeeze(1)).tolist()
             answer = {"outputs": [{"name": "in_ring", "datatype": "FP32", "shape": [len(probability)], "data": probability}]}
         except RuntimeError as error:  # of the GPU, for example: no fault of the request
