@@ -34,7 +34,11 @@ std::string_view view(const json::string& text) { return {text.data(), text.size
 std::string shown(const json::value& value) {
   if (value.is_array()) return "a list";
   if (value.is_object()) return "an object";
-  std::string text = json::serialize(value);
+  std::string text;
+  if (value.is_double())
+    hypertune::detail::append_json(text, value.get_double());
+  else
+    text = json::serialize(value);
   constexpr std::size_t most = 60;
   if (text.size() > most) text = text.substr(0, most) + "…";
   return text;

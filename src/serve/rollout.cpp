@@ -48,11 +48,12 @@ std::vector<std::shared_ptr<ModelVersion>> Rollout::all() const {
 }
 
 void Rollout::offer(std::shared_ptr<const ModelFiles> files) {
+  rejection_.clear();
   if (candidate_) {
     next_ = std::move(files);  // the newest of those that come meanwhile
     return;
   }
-  start(std::move(files));
+  if (!live_ || live_->files().version != files->version) start(std::move(files));
 }
 
 void Rollout::start(std::shared_ptr<const ModelFiles> files) {
@@ -184,7 +185,6 @@ void Rollout::promote() {
     retiring_.push_back(live_);
   }
   auto old = std::exchange(live_, std::exchange(candidate_, nullptr));
-  rejection_.clear();
   say(fmt::format("hypertune: version {} answers{}", live_->files().version,
                   old ? " in place of " + old->files().version : std::string()));
   if (old) old->retire();
@@ -194,8 +194,11 @@ void Rollout::promote() {
 
 void Rollout::reject(const std::string& why) {
   ++parts_.metrics.rejected_versions;
-  rejection_ = fmt::format("version {} was rejected: {}", candidate_->files().version, why);
-  say(fmt::format("hypertune: {}{}", rejection_, live_ ? "; " + live_->files().version + " stays" : std::string()));
+  rejected_ = candidate_->files().version;
+  rejection_ = fmt::format("version {} was rejected: {}", rejected_, why);
+  // Without another one this is the end of the server, which says it.
+  if (live_ || parts_.options.follow)
+    say(fmt::format("hypertune: {}{}", rejection_, live_ ? "; " + live_->files().version + " stays" : std::string()));
   canary_ = validating_ = false;
   candidate_->retire();
   retiring_.push_back(std::exchange(candidate_, nullptr));
@@ -204,7 +207,7 @@ void Rollout::reject(const std::string& why) {
 
 void Rollout::settle() {
   std::erase_if(retiring_, [](const auto& version) { return version->ongoing() == 0; });
-  if (auto next = std::exchange(next_, nullptr)) start(std::move(next));
+  if (auto next = std::exchange(next_, nullptr)) offer(std::move(next));
   if (changed) changed();
 }
 

@@ -42,6 +42,7 @@ class Rollout {
   std::string previous() const { return previous_ ? previous_->version : std::string(); }
   /// Why the newest version was rejected; "": it was not.
   const std::string& rejection() const { return rejection_; }
+  const std::string& rejected() const { return rejected_; }  ///< the version that was rejected last; "": none
   /// Set if no version could begin at all.
   bool without_model() const { return !live_ && !candidate_ && !rejection_.empty(); }
   /// Called when a version is live, or was rejected.
@@ -69,7 +70,7 @@ class Rollout {
   std::shared_ptr<const ModelFiles> previous_, next_;
   bool validating_ = false, canary_ = false;
   double canary_turn_ = 0;
-  std::string rejection_;
+  std::string rejection_, rejected_;
   boost::asio::steady_timer canary_end_, tick_;
   double more_since_ = -1, fewer_since_ = -1;
   bool ticking_ = false;

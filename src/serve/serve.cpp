@@ -154,7 +154,7 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
   using namespace serving;
   check(options, program);
   ReplicaStarter starter(program, options.replicas);  // forks: before any thread
-  const NoSigpipe no_signal;  // a replica may die at any time
+  const NoSigpipe no_signal;                          // a replica may die at any time
   const ServingFolder folder(directory);
   ModelSource source(directory, folder.path());
   auto first = source.newest(options.pin, {});
@@ -171,6 +171,7 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
       end = server.rollout().rejection();
       server.stop();
     }
+    server.give_up_pin();
   };
   const std::string current = first ? first->version : std::string();
   if (first) server.rollout().offer(std::move(first));

@@ -359,6 +359,12 @@ Server::Response Server::pinned(Asked& asked) {
   return response(202, out.take());
 }
 
+void Server::give_up_pin() {
+  if (pinned_.empty() || !rollout_.live() || rollout_.rejection().empty() || rollout_.rejected() != pinned_) return;
+  pinned_ = rollout_.live()->files().version;
+  if (pin) pin(pinned_, {});
+}
+
 std::string Server::metadata_of(const ModelVersion& version) const {
   JsonWriter out;
   out.begin_object().member("name", model_).key("versions").begin_array().value(version.files().version).end_array();

@@ -42,6 +42,8 @@ class Server {
   /// and offered, and `found(trouble)` called on the thread of the context; trouble is empty if there is such a version.
   using Found = std::function<void(const std::string& trouble)>;
   std::function<void(const std::string& version, Found found)> pin;
+  /// If the pinned version was rejected, the live one is pinned instead.
+  void give_up_pin();
 
   /// Serves until stop(), or until drain() is done.
   void run();

@@ -32,7 +32,6 @@
 
 using namespace hypertune;
 
-
 namespace {
 
 struct Config {
@@ -323,6 +322,9 @@ TEST_CASE("a version that is broken, or fails its validation, leaves the live on
   CHECK_THAT(rejection("0-1"), ContainsSubstring("this one is broken"));
   CHECK_THAT(rejection("0-2"), ContainsSubstring("not finite"));
   CHECK(client.request("/serve/rollback", "{}", limit).status == 409);
+  CHECK(status(client).at("pinned").as_string() == "1-3");
+  CHECK(pin(client, "1-3") == 202);  // it is live
+  CHECK(status(client).at("swaps").to_number<int>() == 0);
   CHECK(pin(client, "0-3") == 202);
   require_eventually([&] { return status(client).at("live").as_string() == "0-3"; });
   CHECK(client.request("/serve/rollback", "{}", limit).body == R"({"pinned":"1-3"})");

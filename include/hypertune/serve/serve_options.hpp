@@ -44,16 +44,16 @@ struct ReplicaOptions {
 struct ServeOptions {
   std::string listen = "127.0.0.1";  ///< an address. Beyond loopback TLS and a token are required of all clients
   std::uint16_t port = 0;            ///< 0: any free one
-  std::string name = {};                  ///< of the model; empty: the experiment's
+  std::string name = {};             ///< of the model; empty: the experiment's
   bool follow = false;               ///< a better checkpoint takes over while the experiment goes on
   BatchOptions batch = {};
   ReplicaOptions replicas = {};
   std::filesystem::path validation = {};  ///< an inference request that each version must answer before it takes over
   double canary_share = 0;  ///< of the requests go to a new version first, for canary_time; 0: it takes over at once
   double canary_time = 60;  ///< seconds
-  std::string pin = {};          ///< the version that is served, "TRIAL-STEPS"; empty: the best
-  std::filesystem::path identity = {};                 ///< a PEM file with certificate and key; empty: a new one
-  std::filesystem::path token = {};                    ///< a file with the token; empty: a new one is printed
+  std::string pin = {};     ///< the version that is served, "TRIAL-STEPS"; empty: the best
+  std::filesystem::path identity = {};            ///< a PEM file with certificate and key; empty: a new one
+  std::filesystem::path token = {};               ///< a file with the token; empty: a new one is printed
   std::size_t max_body = std::size_t{64} << 20U;  ///< bytes of a request
   int max_connections = 1024;
   double request_timeout = 60;  ///< seconds until a request that waits is refused
