@@ -2,12 +2,10 @@
 // a constant answer. A client with several connections asks both in turn; each has at most one request under way on a
 // connection. Beside the rate, which the client and other programs share in, stands the server's processor time for a
 // request.
+#include "bare_server.hpp"
+
 #include <hypertune/net/http_loop.hpp>
 
-#include <boost/asio/bind_executor.hpp>
-#include <boost/asio/strand.hpp>
-#include <boost/beast/core/bind_handler.hpp>
-#include <boost/beast/http/read.hpp>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -28,6 +26,8 @@
 #include <vector>
 
 using namespace hypertune;
+using hypertune::benchmark::Bare;
+using hypertune::benchmark::constant_answer;
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
@@ -36,16 +36,6 @@ using tcp = asio::ip::tcp;
 namespace {
 
 const tcp::endpoint anywhere(asio::ip::address_v4::loopback(), 0);
-constexpr const char* body =
-    R"({"model_name":"digits","outputs":[{"name":"y","shape":[1],"datatype":"FP32","data":[0.5]}]})";
-
-http::response<http::string_body> constant_answer() {
-  http::response<http::string_body> answer(http::status::ok, 11);
-  answer.set(http::field::content_type, "application/json");
-  answer.body() = body;
-  return answer;
-}
-
 double thread_seconds() {
   rusage use{};
   ::getrusage(RUSAGE_THREAD, &use);
@@ -54,50 +44,6 @@ double thread_seconds() {
   };
   return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
-
-class BareSession : public std::enable_shared_from_this<BareSession> {
- public:
-  explicit BareSession(tcp::socket socket) : stream_(std::move(socket)) {}
-  void read() {
-    request_ = {};
-    stream_.expires_after(std::chrono::seconds(30));
-    http::async_read(stream_, buffer_, request_, beast::bind_front_handler(&BareSession::answer, shared_from_this()));
-  }
-
- private:
-  void answer(beast::error_code error, std::size_t) {
-    if (error) return;
-    answer_ = constant_answer();
-    answer_.keep_alive(request_.keep_alive());
-    answer_.prepare_payload();
-    http::async_write(stream_, answer_, beast::bind_front_handler(&BareSession::written, shared_from_this()));
-  }
-  void written(beast::error_code error, std::size_t) {
-    if (!error && answer_.keep_alive()) read();
-  }
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  http::request<http::string_body> request_;
-  http::response<http::string_body> answer_;
-};
-
-class Bare {
- public:
-  Bare() : acceptor_(context_, anywhere) { accept(); }
-  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
-  void run() { context_.run(); }
-  void stop() { context_.stop(); }
-
- private:
-  void accept() {
-    acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
-      if (!error) std::make_shared<BareSession>(std::move(socket))->read();
-      accept();
-    });
-  }
-  asio::io_context context_{1};
-  tcp::acceptor acceptor_;
-};
 
 class Own {
  public:
