@@ -1,6 +1,5 @@
 """The digits network behind other servers: `peers.py ray|litserve|mlserver PORT`. A network of numpy with the same layers; its
 weights are random, as they do not matter here."""
-import asyncio
 import json
 import os
 import pathlib
@@ -50,10 +49,10 @@ def ray(port):
     serve.run(Digits.bind(), blocking=True)
 
 
-def litserve(port):
+try:
     import litserve as ls
 
-    class Digits(ls.LitAPI):
+    class LitDigits(ls.LitAPI):  # its workers are other processes, which look for it here
         def setup(self, device):
             self.network = Network()
 
@@ -65,8 +64,12 @@ def litserve(port):
 
         def encode_response(self, output):
             return output
+except ImportError:
+    ls = None
 
-    ls.LitServer(Digits(api_path="/v2/models/digits/infer"), accelerator="cpu").run(
+
+def litserve(port):
+    ls.LitServer(LitDigits(api_path="/v2/models/digits/infer"), accelerator="cpu").run(
         port=port, host="127.0.0.1", generate_client_file=False, log_level="error")
 
 
