@@ -1,0 +1,141 @@
+"""hypertune serve: a program in another language answers, by the protocol, through kills, swaps and nonsense."""
+import http.client
+import sys
+import threading
+
+from support import *
+
+CONFORMANCE = pathlib.Path(__file__).resolve().parents[1] / "serve/conformance/run"
+
+# Takes tensors of several types. Its answer tells which checkpoint it has.
+ANSWERER = r'''
+import json, os, pathlib, sys
+state = json.loads((pathlib.Path(os.environ["HYPERTUNE_RESTORE"]) / "state.json").read_text())
+print("a library that prints")
+print(json.dumps({
+    "inputs": [{"name": "x", "datatype": "FP32", "shape": [-1, 2]}, {"name": "n", "datatype": "INT16", "shape": [-1]},
+               {"name": "text", "datatype": "BYTES", "shape": [-1]}],
+    "outputs": [{"name": "sum", "datatype": "FP64", "shape": [-1]}, {"name": "same", "datatype": "BYTES", "shape": [-1]},
+                {"name": "step", "datatype": "INT64", "shape": [-1]}]}), flush=True)
+for line in sys.stdin:
+    x, n, text = (tensor["data"] for tensor in json.loads(line)["inputs"])
+    if 666 in n:
+        os.kill(os.getpid(), 9)
+    rows = len(n)
+    sums = [float(x[2 * i]) + float(x[2 * i + 1]) + n[i] for i in range(rows)]
+    print(json.dumps({"outputs": [{"name": "sum", "datatype": "FP64", "shape": [rows], "data": sums},
+                                  {"name": "same", "datatype": "BYTES", "shape": [rows], "data": text},
+                                  {"name": "step", "datatype": "INT64", "shape": [rows], "data": [state["step"]] * rows}]}), flush=True)
+'''
+
+
+class Serve(Case):
+    def served(self, *options, environment={}):
+        self.write(ANSWERER, "answer.py")
+        self.environment.update(environment)
+        process = self.start("serve", "runs/digits", *options, "--", "python3", "answer.py")
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.port = int(process.stdout.readline().rsplit(":", 1)[1])
+        wait_until(lambda: self.ask("GET", "/v2/health/ready")[0] == 200, "the server")
+        return process
+
+    def ask(self, method, path, body=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request(method, path, None if body is None else json.dumps(body))
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        return answer.status, json.loads(text) if text.startswith("{") else text
+
+    def infer(self, n):
+        status, answer = self.ask("POST", "/v2/models/digits/infer", {"inputs": [
+            {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [[1, "Infinity" if n < 0 else 2]]},
+            {"name": "n", "datatype": "INT16", "shape": [1], "data": [n]},
+            {"name": "text", "datatype": "BYTES", "shape": [1], "data": ["ä\n"]}]})
+        return status, {output["name"]: output["data"] for output in answer["outputs"]} if status == 200 else answer
+
+    def status(self):
+        return self.ask("GET", "/serve/status")[1]
+
+    def test_it_conforms(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served()
+        ran = subprocess.run([sys.executable, CONFORMANCE, f"http://127.0.0.1:{self.port}", "digits", "--json"], capture_output=True,
+                             text=True)
+        results = json.loads(ran.stdout)
+        self.assertEqual([check for check in results["checks"] if check["result"] == "fail"], [])
+        self.assertEqual(ran.returncode, 0)
+
+    def test_its_program_is_killed_and_kills_itself(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        process = self.served("--min-replicas", "2", "--max-replicas", "2")
+        self.assertEqual(self.infer(4)[1] | {"step": None}, {"sum": [7.0], "same": ["ä\n"], "step": None})
+        self.assertEqual(self.infer(-1)[1]["sum"], ["Infinity"])
+        wrong, stop = [], threading.Event()
+
+        def go_on():
+            while not stop.is_set():
+                answer = self.infer(4)
+                if answer[0] != 200 or answer[1]["sum"] != [7.0]:
+                    wrong.append(answer)
+        asking = threading.Thread(target=go_on)
+        asking.start()
+        try:
+            for lost in range(1, 4):
+                out = subprocess.run(["pgrep", "-f", f"^python3 answer.py"], capture_output=True, text=True).stdout.split()
+                own = [pid for pid in out if os.path.realpath(f"/proc/{pid}/cwd") == os.path.realpath(self.folder)]
+                os.kill(int(own[0]), signal.SIGKILL)
+                wait_until(lambda: self.status()["replicas_lost"] >= lost and self.status()["versions"][0]["replicas"] == 2,
+                           "another replica")
+        finally:
+            stop.set()
+            asking.join()
+        self.assertEqual(wrong, [])
+        status, answer = self.infer(666)
+        self.assertEqual(status, 500)
+        self.assertRegex(answer["error"], "lost twice.*signal 9")
+        self.assertEqual(self.infer(4)[0], 200)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 0)
+        self.assertFalse((self.folder / "runs/digits/serving").exists())
+
+    def test_better_checkpoints_take_over_while_the_sweep_goes_on(self):
+        self.environment.update(PAUSE="0.05")
+        sweep = self.start("run", self.write(SWEEP), "--quiet")
+        self.addCleanup(sweep.communicate)
+        self.addCleanup(sweep.kill)
+        wait_until(lambda: list((self.folder / "runs/digits/trials").glob("*/checkpoints/step-*")), "a checkpoint")
+        self.served("--follow")
+        statuses = set()
+        while sweep.poll() is None:
+            statuses.add(self.infer(1)[0])
+        self.assertEqual(statuses, {200})
+        best = json.loads(self.run_command("best", "runs/digits", "--format", "json")[0])
+        wait_until(lambda: self.status()["live"] == f"{best['trial']}-{best['best']['step'] + 1}", "the best version")
+        self.assertEqual(self.infer(1)[1]["step"], [best["best"]["step"] + 1])
+
+    def test_what_is_counted_is_what_prometheus_reads(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served()
+        for n in range(3):
+            self.infer(n)
+        self.ask("POST", "/v2/models/digits/infer", {})
+        text = self.ask("GET", "/metrics")[1]
+        for line in text.splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) \w+ .+|\w+\{(\w+="[^"]*",?)+\} [-+\d.e]+|\w+\{(\w+="[^"]*",?)+\} \+?Inf)$')
+        self.assertIn('hypertune_serve_requests_total{model="digits",code="200"} 3\n', text)
+        self.assertIn('hypertune_serve_requests_total{model="digits",code="400"} 1\n', text)
+        self.assertIn('hypertune_serve_request_seconds_count{model="digits"} 3\n', text)
+
+    def test_a_program_that_cannot_begin_is_told(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        _, error = self.run_command("serve", "runs/digits", "--", "no-such-program", code=1)
+        self.assertRegex(error, "cannot run 'no-such-program'")
+        self.write("import json; print(json.dumps({'error': 'no weights'}))", "answer.py")
+        _, error = self.run_command("serve", "runs/digits", "--", "python3", "answer.py", code=1)
+        self.assertRegex(error, "no weights")
+        _, error = self.run_command("serve", "runs/nothing", "--", "true", code=2)
+        self.assertRegex(error, "there is no experiment")
+        _, error = self.run_command("serve", "runs/digits", "--pin", "9-99", "--", "true", code=2)
+        self.assertRegex(error, "no version '9-99'")
