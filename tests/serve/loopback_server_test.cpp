@@ -80,6 +80,24 @@ TEST_CASE("one more finds room, and no answer is lost for it") {
   CHECK_THAT(waiting.until("\"slow\""), Catch::Matchers::EndsWith("\"slow\""));
 }
 
+TEST_CASE("where all room is taken by clients that are idle, they go, not those who have just come") {
+  const Running server(answered, {}, {.connections = 16});
+  std::vector<RawClient> idle;
+  for (int i = 0; i < 16; ++i) {
+    idle.push_back(server.client(get));
+    CHECK_THAT(idle.back().until("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
+  }
+  std::vector<RawClient> fresh;
+  for (int i = 0; i < 3; ++i) fresh.push_back(server.client());  // their requests are on their way
+  CHECK(idle[0].rest().empty());
+  CHECK(idle[1].rest().empty());
+  CHECK(idle[2].rest().empty());
+  for (auto& client : fresh) {
+    client.send(get);
+    CHECK_THAT(client.until("\"answered\""), Catch::Matchers::EndsWith("\"answered\""));
+  }
+}
+
 TEST_CASE("a request with a part that is too large is refused, whatever part, and the next one is answered") {
   const Running server(answered, {}, {});
   const std::string large(10'000, 'a'), head = "GET /it HTTP/1.1\r\nHost: localhost\r\n";

@@ -44,18 +44,22 @@ class OpenConnections {
   void end() { ending_ = true; }  ///< the timer is about to be destroyed
   std::size_t size() const { return open_.size(); }
 
-  /// Closes the least needed connection: the oldest one that has never sent a request, else the one that has been idle
-  /// for longest. Connections that wait for an answer are not closed.
+  /// Closes the least needed connection: the oldest one that has never sent a request, if those take more than a quarter of
+  /// the room, else the one that has been idle for longest. Connections that wait for an answer are not closed.
   void make_room() {
-    Connection* chosen = nullptr;
+    Connection *stranger = nullptr, *idle = nullptr;
+    std::size_t strangers = 0;
     for (Connection* each : open_) {
       if (each->closed) return;  // there will be room in a moment
       if (each->busy) continue;
-      if (chosen == nullptr || std::pair(each->proven, each->since) < std::pair(chosen->proven, chosen->since))
-        chosen = each;
+      strangers += each->proven ? 0 : 1;
+      Connection*& chosen = each->proven ? idle : stranger;
+      if (chosen == nullptr || each->since < chosen->since) chosen = each;
     }
-    if (chosen == nullptr) return;
-    close(*chosen);
+    // The request of one that has just come may be on its way.
+    Connection* const chosen =
+        stranger != nullptr && (idle == nullptr || strangers > open_.size() / 4) ? stranger : idle;
+    if (chosen != nullptr) close(*chosen);
   }
 
   /// Closes all that wait for no answer, and tells the others. One whose next request has just come is answered.
