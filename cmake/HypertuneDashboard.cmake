@@ -49,7 +49,7 @@ add_library(hypertune_dashboard STATIC EXCLUDE_FROM_ALL ${hypertune_dashboard_so
 add_library(hypertune::dashboard ALIAS hypertune_dashboard)
 set_target_properties(hypertune_dashboard PROPERTIES EXPORT_NAME dashboard POSITION_INDEPENDENT_CODE ON)
 target_include_directories(hypertune_dashboard PRIVATE ${hypertune_root}/src ${hypertune_root}/src/dashboard)
-target_link_libraries(hypertune_dashboard PUBLIC hypertune_library PRIVATE hypertune_net)
+target_link_libraries(hypertune_dashboard PUBLIC hypertune_library PRIVATE hypertune_net hypertune_boost_json)
 if(OpenSSL_FOUND)
   target_compile_definitions(hypertune_dashboard PRIVATE HYPERTUNE_DASHBOARD_TLS)
 endif()

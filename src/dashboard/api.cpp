@@ -1,5 +1,7 @@
 #include "api.hpp"
 
+#include "serving.hpp"
+
 #include <hypertune/show/detail/view/answers.hpp>
 #include <hypertune/tune/detail/requests/control.hpp>
 
@@ -137,6 +139,7 @@ std::string Api::of_experiment(Followed& followed, const Query& query) const {
   const std::string& path = query.path();
   if (path == "/api/trial") return trial_answer(followed, query);
   if (path == "/api/log") return log_answer(followed, query);
+  if (path == "/api/serving") return serving_answer(followed.folder);
 
   view::Surroundings around;
   if (cost_) {

@@ -199,6 +199,7 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
       if (!second) server.stop();
     });
   });
+  server.publish(folder.path() / "status.json");
   if (options.ready) options.ready(server.address());
   if (!server.token().empty())
     say(fmt::format("hypertune: clients need the token{} and accept the certificate of SHA-256 {}",

@@ -8,6 +8,7 @@
 #include <hypertune/net/secret.hpp>
 #endif
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/run_clock.hpp>
@@ -21,6 +22,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
 namespace hypertune::inline v0::serving {
@@ -68,6 +71,8 @@ HttpLimits limits_of(const ServeOptions& options) {
   limits.head = 16 << 10;
   return limits;
 }
+
+constexpr double publish_seconds = 1;
 
 const std::string version_text =
     fmt::format("{}.{}.{}", HYPERTUNE_VERSION_MAJOR, HYPERTUNE_VERSION_MINOR, HYPERTUNE_VERSION_PATCH);
@@ -183,6 +188,27 @@ void Server::drain() {
   loop_.drain(std::chrono::milliseconds(static_cast<std::int64_t>(options_.drain_grace * 1000)));
 }
 
+void Server::publish(std::filesystem::path file) {
+  published_ = std::move(file);
+  publish_again();
+}
+
+void Server::publish_again() {
+  std::uint64_t all = 0;
+  for (const auto& [code, count] : metrics_.requests) all += count;
+  rate_ = static_cast<double>(all - std::exchange(counted_, all)) / publish_seconds;
+  // Not forced to the disk: it is of no use after a crash.
+  const auto aside = published_.string() + ".new";
+  if (std::ofstream(aside) << status()) {
+    std::error_code ignored;
+    std::filesystem::rename(aside, published_, ignored);
+  }
+  publish_.expires_after(hypertune::detail::as_duration(publish_seconds));
+  publish_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) publish_again();
+  });
+}
+
 template <class Stream>
 asio::awaitable<std::optional<Server::Response>> Server::answer(Stream&, Connection&, const Request& request) {
   Asked asked;
@@ -285,6 +311,10 @@ std::optional<Server::Response> Server::begin(const Request& request, Asked& ask
     if (!wanted.empty()) return counted(refusal(404, fmt::format("there is no version '{}'", wanted.substr(0, 100))));
     return counted(refusal(503, "no version of the model is ready yet"));
   }
+  const auto encoding = request.find(http::field::content_encoding);
+  if (encoding != request.end() && !hypertune::detail::same_name(encoding->value(), "identity"))
+    return counted(refusal(415, fmt::format("a body in the encoding '{}' is not read: send it uncompressed",
+                                            view(encoding->value()).substr(0, 40))));
   asked.plain = view(request.target()).starts_with("/predict");
   asked.pending = std::make_shared<Pending>(loop_.context());
   if (asked.plain) {
@@ -396,6 +426,7 @@ std::string Server::status() const {
   out.end_array().key("requests").begin_object();
   for (const auto& [code, count] : metrics_.requests) out.member(std::to_string(code), count);
   out.end_object();
+  out.member("requests_per_second", rate_);
   out.member("p50_seconds", metrics_.latency.quantile(0.5)).member("p99_seconds", metrics_.latency.quantile(0.99));
   out.member("swaps", metrics_.swaps).member("replicas_lost", metrics_.replicas_lost).end_object();
   return out.take();

@@ -7,7 +7,10 @@
 #include <hypertune/net/http_loop.hpp>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
 
+#include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -49,6 +52,8 @@ class Server {
   void run();
   void stop() { loop_.stop(); }
   void drain();
+  /// Writes its status into this file, each second.
+  void publish(std::filesystem::path file);
 
  private:
   friend class hypertune::detail::HttpLoop;
@@ -71,6 +76,7 @@ class Server {
   std::string metadata_of(const ModelVersion& version) const;
   std::string status() const;
   Gauges gauges() const;
+  void publish_again();
 
   std::string model_;
   ServeOptions options_;
@@ -78,7 +84,11 @@ class Server {
   ServerNames names_;
   Metrics metrics_;
   std::string pinned_;
+  std::filesystem::path published_;
+  std::uint64_t counted_ = 0;  // requests answered until the last time that it was published
+  double rate_ = 0;            // requests a second since then
   hypertune::detail::HttpLoop loop_;
+  boost::asio::steady_timer publish_{loop_.context()};
   Rollout rollout_;  // after the loop: its timers are of its context
 };
 

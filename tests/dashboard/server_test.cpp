@@ -3,13 +3,17 @@
 
 #include "gzip.hpp"
 #include "record/record_support.hpp"
+#include "serving.hpp"
 #include "support/raw_client.hpp"
 #include "support/test.hpp"
 
+#include <hypertune/detail/descriptor.hpp>
 #include <hypertune/record/journal.hpp>
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/json/parse.hpp>
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include <chrono>
 #include <filesystem>
@@ -213,6 +217,30 @@ TEST_CASE("the log of a trial is that in its own folder, and not what a link nam
     CHECK(served.body(std::string("/api/log?trial=") + id)["text"] == "");
     CHECK(served.body(std::string("/api/trial?trial=") + id)["log_bytes"] == 0);
   }
+}
+
+TEST_CASE("servers of the model are those that hold their locks; nonsense and links are passed over") {
+  const support::TemporaryFolder root;
+  const auto serving = root.path() / "serving";
+  std::vector<hypertune::detail::Descriptor> locks;
+  const auto add = [&](const std::string& name, const std::string& status, bool alive) {
+    std::filesystem::create_directories(serving / name);
+    std::ofstream(serving / name / "status.json") << status;
+    locks.push_back(hypertune::detail::open_at(AT_FDCWD, (serving / name / "lock").c_str(), O_RDWR | O_CREAT, 0644));
+    if (alive) REQUIRE(::flock(locks.back().get(), LOCK_EX) == 0);
+  };
+  CHECK(dashboard::serving_answer(root.path()) == R"({"servers":[]})");
+  add("0", R"({"live":"1-2"})", true);
+  add("1", R"({"live":"0-2"})", false);
+  add("2", R"({"live":)", true);
+  add("3", "[1]", true);
+  add("4", "{\"x\":\"" + std::string(100'000, 'x') + "\"}", true);
+  add("elsewhere", R"({"live":"9-9"})", true);
+  std::filesystem::remove(serving / "3" / "status.json");
+  std::filesystem::create_symlink(serving / "elsewhere" / "status.json", serving / "3" / "status.json");
+  std::filesystem::rename(serving / "elsewhere", root.path() / "elsewhere");
+  std::filesystem::create_directory_symlink(root.path() / "elsewhere", serving / "5");
+  CHECK(dashboard::serving_answer(root.path()) == R"({"servers":[{"live":"1-2"}]})");
 }
 
 TEST_CASE("half-open and silent clients are dropped, and make room for others") {

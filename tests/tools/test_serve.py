@@ -1,4 +1,5 @@
 """hypertune serve: a program in another language answers, by the protocol, through kills, swaps and nonsense."""
+import gzip
 import http.client
 import sys
 import threading
@@ -129,6 +130,16 @@ class Serve(Case):
         self.assertIn('hypertune_serve_requests_total{model="digits",code="200"} 3\n', text)
         self.assertIn('hypertune_serve_requests_total{model="digits",code="400"} 1\n', text)
         self.assertIn('hypertune_serve_request_seconds_count{model="digits"} 3\n', text)
+
+    def test_a_compressed_body_is_refused_by_name(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v2/models/digits/infer", gzip.compress(b"{}"), {"Content-Encoding": "gzip"})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 415)
+        self.assertIn("'gzip' is not read", json.loads(answer.read())["error"])
 
     def test_a_program_that_cannot_begin_is_told(self):
         self.run_command("run", self.write(SWEEP), "--quiet")

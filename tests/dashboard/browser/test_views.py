@@ -1,13 +1,15 @@
 """Each view, drawn from experiments that were really run, and what a person does with it."""
 import json
 import re
+import subprocess
 import unittest
 import urllib.parse
+import urllib.request
 import xml.etree.ElementTree
 
 import experiments
 from page import VIEWS, PageCase
-from support import run
+from support import HYPERTUNE, run, wait_until
 
 
 class Views(PageCase):
@@ -42,6 +44,32 @@ class Views(PageCase):
         self.assertEqual(values, sorted(values), "the best so far never gets worse")
         self.assertAlmostEqual(values[-1], self.ask("/api/summary", experiment=self.ids()["digits"])["best"][0]["value"])
         self.assert_quiet()
+
+    def test_a_server_of_the_model_is_shown_while_it_runs(self):
+        self.view("digits", "overview")
+        self.assertTrue(self.browser.js("return document.querySelector('.served').hidden"))
+        answer = ("import json, sys\nprint(json.dumps({'inputs': [{'name': 'x', 'datatype': 'FP32', 'shape': [-1]}], "
+                  "'outputs': [{'name': 'x', 'datatype': 'FP32', 'shape': [-1]}]}), flush=True)\n"
+                  "for line in sys.stdin: print(json.dumps({'outputs': json.loads(line)['inputs']}), flush=True)")
+        server = subprocess.Popen([HYPERTUNE, "serve", "runs/digits", "--", "python3", "-c", answer], cwd=self.folder, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        address = server.stdout.readline().strip()
+        status = lambda: json.load(urllib.request.urlopen(address + "/serve/status"))
+        wait_until(lambda: status()["live"], "the server")
+        urllib.request.urlopen(urllib.request.Request(address + "/predict", b'{"x": [1]}')).close()
+        self.view("digits", "overview")
+        self.browser.until("const box = document.querySelector('.served'); return !box.hidden && box.textContent.includes('requests1')")
+        best = self.best()
+        self.assertIn(address, self.text(".served"))
+        self.assertEqual(self.text(".served tbody a"), status()["live"])
+        self.assertEqual(status()["versions"][0]["trial"], best["trial"])
+        self.assert_within()
+        self.assert_quiet()
+        server.kill()   # what it has left is of nobody
+        server.wait()
+        self.browser.until("return document.querySelector('.served').hidden")
 
     def test_every_view_is_drawn(self):
         charts = {"overview": ["best"], "curves": ["curves", "rungs"], "matters": ["importance", "pair", "slices", "parallel", "edf", "against"], "tradeoffs": ["front"], "happened": ["timeline", "use"]}

@@ -97,6 +97,20 @@ function hostList(now) {
     host.why ? h('p', {class: 'muted'}, name(host.why)) : null)));
 }
 
+// What `hypertune serve` does with the experiment's model.
+function serverList(app, {servers}) {
+  const version = (one) => h('tr', {class: one.state === 'ready' ? null : 'muted'},
+    h('td', null, finite(one.trial) === null ? name(one.version) : h('a', {href: app.trialHref(one.trial), data: {key: `s${one.version}`}}, name(one.version))),
+    h('td', null, one.state), h('td', {class: 'number'}, `${count(one.replicas)} of ${count(one.wanted)}`), h('td', {class: 'number'}, count(one.answered)), h('td', {class: 'number'}, count(one.failed)));
+  const refused = (requests) => Object.entries(requests).reduce((sum, [code, many]) => sum + (code === '200' ? 0 : many), 0);
+  return servers.map((one) => h('div', {class: 'server'},
+    h('div', {class: 'host-head'}, name(one.address, {class: 'strong'}), one.pinned ? h('span', {class: 'muted'}, 'pinned to ', name(one.pinned)) : null),
+    h('dl', {class: 'facts'}, fact('requests', count(one.requests?.['200'] ?? 0), `${number(one.requests_per_second ?? 0, 3)} a second now`), fact('refused or failed', count(refused(one.requests ?? {}))),
+      fact('waiting', count((one.versions ?? []).reduce((sum, each) => sum + each.queued, 0))), fact('p50', duration(one.p50_seconds)), fact('p99', duration(one.p99_seconds)), fact('swaps', count(one.swaps)), fact('replicas lost', count(one.replicas_lost))),
+    h('div', {class: 'table-box'}, h('table', {class: 'plain'}, h('thead', null, h('tr', null, ['version', 'state', 'replicas', 'answered', 'failed'].map((text) => h('th', {scope: 'col'}, text)))), h('tbody', null, (one.versions ?? []).map(version)))),
+    one.rejection ? h('p', {class: 'cause bad'}, name(one.rejection)) : null));
+}
+
 function about(summary) {
   const withOptions = (what, options) => (what && options ? `${what} (${options})` : what);
   const rows = [['command', summary.command], ['search', withOptions(summary.search, summary.search_options)], ['schedule', withOptions(summary.schedule, summary.schedule_options)], ['executor', summary.executor], ['seed', summary.seed], ['trials planned', finite(summary.planned) === null ? null : count(summary.planned)], ['folder', summary.folder]]
@@ -120,11 +134,13 @@ export function overview(app) {
   const running = panel('Running', {}, h('div', {class: 'pad'}));
   const waiting = panel('Waiting', {}, h('div', {class: 'pad'}));
   const hosts = panel('Hosts', {}, h('div', {class: 'pad'}));
+  const served = panel('Served', {class: 'served'}, h('div', {class: 'pad'}));
   const setup = panel('Set-up', {class: 'setup'}, h('div', {class: 'pad'}));
   const inside = (box) => box.lastElementChild;
+  let later = null;
 
   return {
-    element: h('div', {class: 'overview'}, h('section', {class: 'panel status'}, top, factsBox), h('div', {class: 'columns'}, h('div', {class: 'wide-column'}, chart.element, setup), h('div', {class: 'narrow-column'}, best, running, waiting, hosts))),
+    element: h('div', {class: 'overview'}, h('section', {class: 'panel status'}, top, factsBox), h('div', {class: 'columns'}, h('div', {class: 'wide-column'}, chart.element, setup), h('div', {class: 'narrow-column'}, best, served, running, waiting, hosts))),
     async refresh(signal) {
       const {summary} = app;
       controls.sync();
@@ -132,7 +148,7 @@ export function overview(app) {
       fill(factsBox, [summary.elapsed, summary.left, summary.reports, summary.failures, summary.cost, summary.resumed, summary.state, summary.why], () => facts(app, summary));
       fill(inside(best), [summary.best, summary.objectives, summary.counts.failed, summary.state], () => bestOf(app, summary));
       fill(inside(setup), [summary.parameters, summary.notes, summary.command, summary.search, summary.search_options, summary.schedule, summary.schedule_options, summary.executor, summary.folder, summary.seed, summary.planned], () => about(summary));
-      const [data, now] = await Promise.all([app.get('/api/best', {x: axis.value === 'time' ? 'time' : 'trial'}, signal), app.get('/api/now', {}, signal)]);
+      const [data, now, serving] = await Promise.all([app.get('/api/best', {x: axis.value === 'time' ? 'time' : 'trial'}, signal), app.get('/api/now', {}, signal), app.source.live ? app.get('/api/serving', {}, signal) : {servers: []}]);
       if (signal.aborted) return;
       const index = Number(objective.value);
       const of = data.objectives?.[index] ?? {...summary.objectives[index], x: data.x, value: data.value, points: data.points};
@@ -141,6 +157,11 @@ export function overview(app) {
         empty: of.x.length > 0 ? null : `Nothing to draw${yet(summary)}: no trial has a result.`,
         note: left > 0 ? `${plural(left, 'value')} ${log.value ? 'that a logarithm cannot take, or that are' : 'that are'} not finite ${left === 1 ? 'is' : 'are'} not drawn.` : null,
       });
+      served.hidden = serving.servers.length === 0;
+      fill(inside(served), serving, () => serverList(app, serving));
+      // A server changes without a record of the experiment.
+      clearTimeout(later);
+      if (!served.hidden) later = setTimeout(() => top.isConnected && !document.hidden && app.refresh(), 2000);
       running.hidden = now.running.length === 0;
       waiting.hidden = now.waiting.length === 0;
       hosts.hidden = (now.hosts ?? []).length === 0;
