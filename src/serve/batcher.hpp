@@ -34,7 +34,7 @@ struct Waiting {
 
 /// The requests of one model version. With `by_deadline`, a batch is begun as late as its oldest request's deadline minus
 /// its own run time allows, unless it is full (Symphony, arXiv 2308.07470, section 3.2: "deferred batch scheduling"):
-/// it has grown as far as it can by then. Requests without a deadline are not kept waiting. With `fixed_delay`, a batch is
+/// it has grown as far as it can by then. Without a latency_objective no request waits for others. With `fixed_delay`, a batch is
 /// begun at once, or when its oldest request has waited for `max_delay` (Triton's dynamic batcher).
 class Batcher {
  public:
@@ -148,6 +148,8 @@ class Batcher {
       for (const std::size_t i : members) arrived = std::min(arrived, waiting_[i].arrived);
       return arrived + options_.max_delay;
     }
+    // A client's own time limit is no wish to be answered late.
+    if (options_.latency_objective <= 0) return 0;
     const double deadline = earliest(members);
     // Later than that, a batch with one row more could not be done in time.
     return deadline == never ? 0 : deadline - latency_.bound(rows + 1) - slack;

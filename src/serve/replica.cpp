@@ -61,7 +61,9 @@ void Replica::send(const std::vector<Tensor>& inputs, double seconds) {
   if (!framed_) out_ += '\n';
   state_ = State::busy;
   limit(seconds, "gave no answer");
+  writing_ = true;
   asio::async_write(to_, asio::buffer(out_), [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+    self->writing_ = false;
     if (error) self->lost({});
   });
 }
@@ -157,6 +159,7 @@ void Replica::message(std::string_view bytes, std::optional<std::size_t> json) {
     return events_.ready(*this, std::move(signature));
   }
   if (state_ != State::busy) return lost("it has sent an answer that nobody asked for");
+  if (writing_) return lost("it has answered a request that it has not read");
   state_ = State::idle;
   ++limits_;
   limit_.cancel();

@@ -70,6 +70,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
   State state_ = State::starting;
   std::array<char, 65536> piece_;
   std::string in_, out_;
+  bool writing_ = false;      // `out_` is being sent
   std::size_t searched_ = 0;  // bytes of `in_` that are known to have no end of a line
   bool stray_ = false;        // a line that is no message was told
 };

@@ -2,6 +2,7 @@
 
 #include "inference_codec.hpp"
 
+#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/socket_pair.hpp>
 #include <hypertune/process/subprocess.hpp>
@@ -12,10 +13,13 @@
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -151,6 +155,22 @@ int serve_predictor(int socket, const detail::MakePredictor& make, const local::
 
 // --- in the server
 
+namespace {
+
+// A process that is forked while there are clients must not keep their connections open.
+void close_sockets(int except) {
+  std::vector<int> sockets;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    struct stat status{};
+    const int fd = hypertune::detail::parse_number<int>(entry.path().filename().string()).value_or(-1);
+    if (fd > 2 && fd != except && ::fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode)) sockets.push_back(fd);
+  }
+  for (const int fd : sockets) ::close(fd);
+}
+
+}  // namespace
+
 ReplicaStarter::ReplicaStarter(const detail::ServedProgram& program, const ReplicaOptions& options)
     : program_(program), options_(options), cores_(local::usable_cores()) {
   if (options.gpus > 0) {
@@ -222,7 +242,7 @@ ReplicaProcess ReplicaStarter::start_predictor(const ModelFiles& model, const Sl
   const auto id = ++next_id_;
   if (!guardian_->spawn(id, theirs.get())) {
     hypertune::detail::say("hypertune: the process that starts replicas was killed: another one is started");
-    guardian_ = std::make_unique<local::detail::Guardian>(main_);
+    guardian_ = std::make_unique<local::detail::Guardian>(main_, std::function<void()>(), close_sockets);
     if (!guardian_->spawn(id, theirs.get())) fail(Errc::io, "cannot start a replica");
   }
   for (bool lost = false; !lost && guardian_->reply(lost);) {}  // of those that ended before

@@ -136,10 +136,9 @@ void ModelVersion::add(const std::shared_ptr<Pending>& pending) {
     place.shape = shape_key(request.inputs);
   }
   if (request.priority && *request.priority > 0) place.priority = *request.priority;
-  if (request.timeout && *request.timeout > 0)
-    place.deadline = now + 1e-6 * static_cast<double>(*request.timeout);
-  else if (parts_.options.batch.latency_objective > 0)
-    place.deadline = now + parts_.options.batch.latency_objective;
+  if (request.timeout && *request.timeout > 0) place.deadline = now + 1e-6 * static_cast<double>(*request.timeout);
+  if (parts_.options.batch.latency_objective > 0)
+    place.deadline = std::min(place.deadline, now + parts_.options.batch.latency_objective);
   pending->version = files_->version;
   switch (batcher_->add(place, now, free_at())) {
     case Batcher::Added::full:
@@ -178,7 +177,7 @@ void ModelVersion::pump() {
       continue;
     }
     if (step.wake < never) {
-      wake_.expires_after(hypertune::detail::as_duration(std::max(0.0, step.wake - now)));
+      wake_.expires_after(hypertune::detail::as_duration(std::clamp(step.wake - now, 0.0, 3600.0)));
       wake_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
         if (error) return;
         if (const auto self = weak.lock()) self->pump();

@@ -41,6 +41,7 @@ double goodput(Batching batching, double objective, std::uint64_t seed) {
   constexpr double base = 0.004, each = 0.0001;  // seconds of a batch, and of each row
   BatchOptions options;
   options.batching = batching;
+  options.latency_objective = objective;
   Batcher batcher = learned(options, base, each);
   std::mt19937_64 random(seed);
   std::exponential_distribution<double> gap(1);
@@ -110,7 +111,7 @@ TEST_CASE("a batch has at most max_batch_size rows, of one shape, the urgent one
 }
 
 TEST_CASE("by deadline, a batch waits as long as its first request allows") {
-  Batcher batcher = learned({}, 0.002, 0.0001);
+  Batcher batcher = learned({.latency_objective = 0.010}, 0.002, 0.0001);
   batcher.add(request(1, 0, 0.010), 0, 0);
   const auto step = batcher.next(0, true);
   CHECK(step.batch.empty());
@@ -118,6 +119,12 @@ TEST_CASE("by deadline, a batch waits as long as its first request allows") {
   batcher.add(request(2, 0.003, 0.013), 0.003, 0);
   CHECK(batcher.next(0.003, true).batch.empty());
   CHECK(ids(batcher.next(step.wake, true)) == std::vector<RequestId>{1, 2});
+}
+
+TEST_CASE("a client's own time limit keeps nobody waiting") {
+  Batcher batcher = learned({}, 0.002, 0.0001);
+  batcher.add(request(1, 0, 9e12), 0, 0);
+  CHECK(ids(batcher.next(0, true)) == std::vector<RequestId>{1});
 }
 
 TEST_CASE("what cannot be answered in time is refused at once") {

@@ -278,6 +278,12 @@ TEST_CASE("each process is killed while requests come in: no wrong answer, and t
   }
   ::kill(process::children_of(served.process()).front(), SIGKILL);  // what starts them, and they with it
   replicas_are_back(6);
+  // The new one has none of the clients' connections: they would stay open when the server closes them.
+  int sockets = 0;
+  const auto guardian = process::children_of(served.process()).front();
+  for (const auto& entry : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", guardian)))
+    sockets += std::filesystem::read_symlink(entry.path()).string().starts_with("socket:") ? 1 : 0;
+  CHECK(sockets == 1);
   const int before = right;
   require_eventually([&] { return right > before + 10; });
   stop = true;
@@ -329,6 +335,32 @@ TEST_CASE("a version that is broken, or fails its validation, leaves the live on
   require_eventually([&] { return status(client).at("live").as_string() == "0-3"; });
   CHECK(client.request("/serve/rollback", "{}", limit).body == R"({"pinned":"1-3"})");
   require_eventually([&] { return status(client).at("live").as_string() == "1-3"; });
+}
+
+TEST_CASE("a canary answers its share of the requests, and then takes over") {
+  const TemporaryDirectory folder;
+  make_experiment(folder);
+  {
+    const Served served(folder, {.canary_share = 0.25, .canary_time = 600});
+    served.until_ready();
+    auto client = served.client();
+    CHECK(pin(client, "0-3") == 202);
+    require_eventually([&] { return ask(client, {1}).version == "0-3"; });
+    int canary = 0;
+    for (int i = 0; i < 16; ++i) {
+      const auto answer = ask(client, {1});
+      CHECK(answer.y == std::vector<double>{1 + number_of_version(answer.version)});
+      canary += answer.version == "0-3" ? 1 : 0;
+    }
+    CHECK(canary == 4);
+    CHECK(status(client).at("live").as_string() == "1-3");
+    CHECK(client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 200);
+  }
+  const Served served(folder, {.canary_share = 0.25, .canary_time = 0.05});
+  served.until_ready();
+  auto client = served.client();
+  CHECK(pin(client, "0-3") == 202);
+  require_eventually([&] { return status(client).at("live").as_string() == "0-3"; });
 }
 
 TEST_CASE("requests share batches, are refused when too many wait, and are answered before the end") {

@@ -15,7 +15,7 @@ namespace hypertune::inline v0 {
 
 /// When waiting requests become a batch.
 enum class Batching : std::uint8_t {
-  by_deadline,  ///< as late as the deadline of its oldest request allows; at once without deadlines
+  by_deadline,  ///< as late as latency_objective allows for its oldest request; at once without an objective
   fixed_delay,  ///< at once, or `max_delay` after its oldest request
 };
 
@@ -25,7 +25,7 @@ struct BatchOptions {
   int max_batch_size = 32;         ///< rows
   double max_delay = 0;            ///< seconds; of Batching::fixed_delay
   int max_queued_requests = 1000;  ///< more are refused with status 429
-  double latency_objective = 0;    ///< seconds from a request to its answer, where it names none itself; 0: no deadline
+  double latency_objective = 0;    ///< seconds from a request to its answer; later ones are refused; 0: none
 };
 
 /// How many processes answer. The names are Ray Serve's.

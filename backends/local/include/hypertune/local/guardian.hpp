@@ -32,8 +32,10 @@ using WorkerMain = std::function<int(int socket)>;
 /// worker: a lock that one of them holds at that moment stays locked there for ever (except those of malloc and stdio).
 class Guardian {
  public:
-  /// `at_end`: called by the guardian last, when all workers and their descendants are gone.
-  explicit Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end = {});
+  /// `at_end`: called by the guardian last, when all workers and their descendants are gone. `at_begin`: called by it first,
+  /// with the descriptor that it must keep.
+  explicit Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end = {},
+                    const std::function<void(int control)>& at_begin = {});
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
   /// Ends all workers and what they have started; waits at most 10 seconds until they are gone.

@@ -182,7 +182,8 @@ class GuardianProcess {
   Clock::time_point ended_since_;
 };
 
-Guardian::Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end) {
+Guardian::Guardian(const WorkerMain& worker_main, const std::function<void()>& at_end,
+                   const std::function<void(int control)>& at_begin) {
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     fail(Errc::io, "cannot make a socket for worker processes: {}", std::generic_category().message(errno));
@@ -194,6 +195,7 @@ Guardian::Guardian(const WorkerMain& worker_main, const std::function<void()>& a
   if (pid_ < 0) fail(Errc::io, "cannot fork the workers' guardian: {}", std::generic_category().message(errno));
   if (pid_ == 0) {
     ::close(ends[0]);
+    if (at_begin) at_begin(ends[1]);
     GuardianProcess(ends[1], driver, worker_main, at_end).run();
   }
   control_ = std::move(mine);
