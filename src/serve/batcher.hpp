@@ -79,6 +79,7 @@ class Batcher {
     const double begin = full ? now : begin_of(members, rows);
     if (begin > now) {
       step.wake = begin;
+      for (const auto& one : waiting_) step.wake = std::min(step.wake, one.expires);
       return step;
     }
     for (const std::size_t i : members) step.batch.push_back(std::move(waiting_[i]));

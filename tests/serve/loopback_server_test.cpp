@@ -98,6 +98,23 @@ TEST_CASE("where all room is taken by clients that are idle, they go, not those 
   }
 }
 
+TEST_CASE("who waits to be told that its body is wanted is told, once, unless it is too large") {
+  const Running server(answered, {}, {.body = 10});
+  const auto head = [](int size) {
+    return "POST /it HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: "
+           "100-continue\r\nContent-Length: " +
+           std::to_string(size) + "\r\n\r\n";
+  };
+  auto client = server.client(head(2));
+  CHECK(client.until("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+  client.send("{");
+  client.send("}");
+  CHECK_THAT(client.until("\"answered\""), Catch::Matchers::StartsWith("HTTP/1.1 200"));
+  client.send(head(2) + "{}");  // it did not wait
+  CHECK_THAT(client.until("\"answered\""), Catch::Matchers::StartsWith("HTTP/1.1 200"));
+  CHECK(server.client(head(11)).rest().substr(0, 12) == "HTTP/1.1 413");
+}
+
 TEST_CASE("a request with a part that is too large is refused, whatever part, and the next one is answered") {
   const Running server(answered, {}, {});
   const std::string large(10'000, 'a'), head = "GET /it HTTP/1.1\r\nHost: localhost\r\n";

@@ -8,6 +8,7 @@
 #include <hypertune/net/spawn.hpp>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -15,6 +16,7 @@
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/message.hpp>
@@ -143,7 +145,13 @@ class HttpLoop {
       connection.begun = true;
       socket.expires_after(limits_.request);
       std::optional<boost::system::error_code> end = reader.parse();
+      bool told = false;
       while (!end) {
+        if (!told && reader.expects_continue()) {
+          told = true;
+          co_await boost::asio::async_write(stream, continue_, token);
+          if (error) co_return;
+        }
         const std::size_t read = co_await stream.async_read_some(reader.prepare(), token);
         if (error == boost::asio::error::eof) {
           end = http::make_error_code(http::error::partial_message);
@@ -242,6 +250,8 @@ class HttpLoop {
   }
 
   static constexpr std::chrono::milliseconds retry_pause{100};
+  static constexpr std::string_view continue_text = "HTTP/1.1 100 Continue\r\n\r\n";
+  const boost::asio::const_buffer continue_{continue_text.data(), continue_text.size()};
   HttpLimits limits_;
   FailedConnections failed_;
   std::uint16_t port_ = 0;

@@ -3,7 +3,9 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -69,6 +71,13 @@ class RequestReader {
       if (used == 0 && size == head_) return http::make_error_code(http::error::header_limit);
       if (buffer_.size() == size - used) return std::nullopt;
     }
+  }
+
+  /// Whether the client waits to be told that its body is wanted (RFC 9110, 10.1.1) before it sends any of it.
+  bool expects_continue() const {
+    namespace http = boost::beast::http;
+    return parser_->is_header_done() && !parser_->is_done() && buffer_.size() == 0 && parser_->get().version() >= 11 &&
+           boost::beast::iequals(parser_->get()[http::field::expect], "100-continue") && parser_->get().body().empty();
   }
 
   /// What has been read of the request; complete after parse() has said so.
