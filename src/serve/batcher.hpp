@@ -45,7 +45,8 @@ class Batcher {
   /// max_queued_requests wait already.
   Added add(Waiting request, double now, double free_at) {
     if (waiting_.size() >= static_cast<std::size_t>(options_.max_queued_requests)) return Added::full;
-    if (std::max(now, free_at) + latency_.mean(request.rows) > request.deadline) return Added::late;
+    const bool first = waiting_.empty() && free_at <= now;
+    if (!first && std::max(now, free_at) + latency_.mean(request.rows) > request.deadline) return Added::late;
     put(std::move(request));
     return Added::waits;
   }
@@ -64,8 +65,10 @@ class Batcher {
   /// What to do now. `idle`: whether a replica is.
   Step next(double now, bool idle) {
     Step step;
+    // One that nobody is before is tried, whatever is expected: otherwise nothing would be measured any more.
+    const bool first = idle && waiting_.size() == 1;
     std::erase_if(waiting_, [&](const Waiting& one) {
-      const bool late = now + latency_.mean(one.rows) > one.deadline || now > one.expires;
+      const bool late = now + (first ? 0 : latency_.mean(one.rows)) > one.deadline || now > one.expires;
       if (late) step.late.push_back(one.id);
       return late;
     });

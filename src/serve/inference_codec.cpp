@@ -3,6 +3,7 @@
 #include "half.hpp"
 
 #include <hypertune/detail/json_read.hpp>
+#include <hypertune/detail/utf8.hpp>
 #include <hypertune/record/detail/json_text.hpp>
 
 #include <boost/json/monotonic_resource.hpp>
@@ -413,6 +414,7 @@ void put_tensor(Encoded& out, std::string& binary, const Tensor& tensor, bool as
     text += "}}";
     binary += tensor.data;
   } else {
+    require_utf8(tensor);
     text += R"(,"data":)";
     put_data(text, tensor);
     text += '}';
@@ -685,6 +687,13 @@ void match_inputs(std::vector<Tensor>& inputs, const Signature& signature) {
   if (!signature.batches()) return;
   require_same_rows(inputs, "input");
   if (inputs.front().rows() == 0) fail(Errc::input, "the input '{}' has no rows", inputs.front().name);
+}
+
+void require_utf8(const Tensor& tensor) {
+  if (tensor.datatype != Datatype::bytes) return;
+  for (const auto text : tensor.texts())
+    if (!hypertune::detail::is_utf8(text))
+      fail(Errc::input, "'{}' has bytes that are no UTF-8, which JSON cannot have", tensor.name);
 }
 
 void match_wanted(const InferenceRequest& request, const Signature& signature) {

@@ -56,7 +56,8 @@ InferenceRequest decode_request(std::string_view body, std::optional<std::size_t
                                 const DecodeLimits& limits = {});
 /// Inputs to be sent to a model.
 Encoded encode_inputs(const std::vector<Tensor>& inputs, bool binary);
-/// `wanted`: which outputs, in which form.
+/// The outputs that the request asks for, in the form that it asks for. Error of kind `input`: texts that are no UTF-8, and are not
+/// to be binary.
 Encoded encode_answer(const InferenceAnswer& answer, const InferenceRequest& request);
 
 /// What a model has answered: its outputs, or why it has none. Numbers that are not finite may be written as Python does.
@@ -85,6 +86,8 @@ std::string encode_plain(const std::vector<Tensor>& outputs);
 void match_inputs(std::vector<Tensor>& inputs, const Signature& signature);
 /// Checks that a request asks for outputs that there are. Error of kind `input`.
 void match_wanted(const InferenceRequest& request, const Signature& signature);
+/// Checks that the texts of a tensor can be written as JSON. Error of kind `input`.
+void require_utf8(const Tensor& tensor);
 /// Checks that outputs are those of the signature, and puts them into its order. Error of kind `input`.
 void match_outputs(std::vector<Tensor>& outputs, const Signature& signature);
 

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -227,6 +228,7 @@ ReplicaProcess ReplicaStarter::start_command(const ModelFiles& model, const Slot
                          Descriptor(::fcntl(child->exit_event(), F_DUPFD_CLOEXEC, 3))};
   process.end = [child] {
     // Its output ends a moment before it does.
+    ::kill(child->pid(), SIGCONT);  // its keeper may be stopped, and would never say that it has ended
     const bool ended = child->ready(0.05).exited;
     child->end();
     const int status = child->status().value_or(0);
@@ -240,6 +242,7 @@ ReplicaProcess ReplicaStarter::start_command(const ModelFiles& model, const Slot
 ReplicaProcess ReplicaStarter::start_predictor(const ModelFiles& model, const Slot& slot) {
   auto [ours, theirs] = hypertune::detail::make_socket_pair();
   const auto id = ++next_id_;
+  guardian_->wake();
   if (!guardian_->spawn(id, theirs.get())) {
     hypertune::detail::say("hypertune: the process that starts replicas was killed: another one is started");
     guardian_ = std::make_unique<local::detail::Guardian>(main_, std::function<void()>(), close_sockets);
@@ -253,6 +256,7 @@ ReplicaProcess ReplicaStarter::start_predictor(const ModelFiles& model, const Sl
   process.from = std::move(ours);
   process.framed = true;
   process.end = [this, id] {
+    guardian_->wake();
     guardian_->kill(id);
     return std::string("its process has ended");
   };

@@ -37,6 +37,8 @@ class ReplicaStarter {
  public:
   /// Forks, for predictors: before this program starts threads.
   ReplicaStarter(const detail::ServedProgram& program, const ReplicaOptions& options);
+  /// Whether the model gets tensors in binary form; else in JSON.
+  bool framed() const { return program_.make != nullptr; }
   /// Errors: `usage` (a command that cannot be run), `io`.
   ReplicaProcess start(const ModelFiles& model, int number);
 

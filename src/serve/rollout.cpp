@@ -57,6 +57,7 @@ void Rollout::offer(std::shared_ptr<const ModelFiles> files) {
 }
 
 void Rollout::start(std::shared_ptr<const ModelFiles> files) {
+  proven_ = false;
   say(fmt::format("hypertune: version {}{} begins", files->version,
                   files->value ? fmt::format(" ({} {:.6g})", files->value->metric, files->value->value) : ""));
   candidate_ = std::make_shared<ModelVersion>(parts_, std::move(files), [this] { on_change(); });
@@ -64,17 +65,19 @@ void Rollout::start(std::shared_ptr<const ModelFiles> files) {
 }
 
 std::string Rollout::roll_back() {
-  if (!previous_) return {};
-  const std::string name = previous_->version;
-  auto files = std::exchange(previous_, nullptr);
   next_ = nullptr;
-  if (candidate_) {
+  if (live_ && candidate_) {  // it goes, and the live one stays
     candidate_->retire();
     retiring_.push_back(std::exchange(candidate_, nullptr));
     validating_ = canary_ = false;
     canary_end_.cancel();
+    say(fmt::format("hypertune: version {} stays", live_->files().version));
+    return live_->files().version;
   }
-  start(std::move(files));
+  if (!previous_ || candidate_) return {};
+  const std::string name = previous_->version;
+  start(std::exchange(previous_, nullptr));
+  proven_ = true;
   return name;
 }
 
@@ -131,7 +134,7 @@ asio::awaitable<void> Rollout::validate(std::shared_ptr<ModelVersion> version) {
       auto pending = std::make_shared<Pending>(parts_.io);
       pending->request = *probe;
       pending->request.timeout.reset();
-      pending->place.alone = true;
+      pending->place.alone = pending->probe = true;
       asked.push_back(pending);
       version->add(pending);
     }
@@ -152,7 +155,7 @@ void Rollout::validated(const std::shared_ptr<ModelVersion>& version, const std:
   validating_ = false;
   if (!trouble.empty()) return reject(trouble);
   if (version->state() != ModelVersion::State::ready) return reject("it was lost before it took over");
-  if (live_ && parts_.options.canary_share > 0) return begin_canary();
+  if (live_ && !proven_ && parts_.options.canary_share > 0) return begin_canary();
   promote();
 }
 
@@ -214,6 +217,11 @@ void Rollout::settle() {
 // Ray Serve's rule: the requests under way, by how many of them a replica is to have.
 void Rollout::scale() {
   const auto& replicas = parts_.options.replicas;
+  constexpr std::uint64_t enough = 5;
+  if (canary_ && candidate_->failed() >= enough && candidate_->failed() > candidate_->answered()) {
+    canary_end_.cancel();
+    end_canary();
+  }
   if (live_ && live_->state() == ModelVersion::State::ready) {
     ReplicaScale scale{live_->wanted(), more_since_, fewer_since_};
     scale.step(replicas, static_cast<double>(live_->ongoing()), hypertune::detail::steady_seconds());

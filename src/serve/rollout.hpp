@@ -29,7 +29,8 @@ class Rollout {
   Rollout& operator=(const Rollout&) = delete;
 
   void offer(std::shared_ptr<const ModelFiles> files);
-  /// The one before the live one takes over again. Returns its name; "": there is none.
+  /// A version that is to take over is given up; if there is none, the one before the live one takes over again, without a
+  /// canary. Returns the name of that which is live then; "": there is none.
   std::string roll_back();
 
   /// Which version answers the next request. `wanted`: its name; "": any. nullptr: there is none.
@@ -69,6 +70,7 @@ class Rollout {
   std::vector<std::shared_ptr<ModelVersion>> retiring_;
   std::shared_ptr<const ModelFiles> previous_, next_;
   bool validating_ = false, canary_ = false;
+  bool proven_ = false;  // the candidate was live before: it needs no canary
   double canary_turn_ = 0;
   std::string rejection_, rejected_;
   boost::asio::steady_timer canary_end_, tick_;

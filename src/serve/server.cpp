@@ -69,6 +69,7 @@ HttpLimits limits_of(const ServeOptions& options) {
   limits.connections = options.max_connections;
   limits.body = options.max_body;
   limits.head = 16 << 10;
+  limits.request = std::chrono::milliseconds(static_cast<std::int64_t>(options.request_timeout * 1000));
   return limits;
 }
 
@@ -218,7 +219,7 @@ asio::awaitable<std::optional<Server::Response>> Server::answer(Stream&, Connect
     reply = pinned(asked);
   } else if (!reply) {
     while (asked.pending->status == 0) co_await asked.pending->done.wait();
-    reply = finish(asked);
+    reply = finished(asked);
   }
   co_return reply;
 }
@@ -326,6 +327,12 @@ std::optional<Server::Response> Server::begin(const Request& request, Asked& ask
   }
   version->add(asked.pending);
   return std::nullopt;
+}
+
+Server::Response Server::finished(Asked& asked) {
+  try {
+    return finish(asked);
+  } catch (const Error& error) { return counted(refusal(error.code() == Errc::input ? 400 : 500, error.what())); }
 }
 
 Server::Response Server::finish(Asked& asked) {

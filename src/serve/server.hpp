@@ -69,6 +69,7 @@ class Server {
   std::optional<Response> at_once(const Request& request, Asked& asked);
   std::optional<Response> at_once_within(const Request& request, Asked& asked);
   std::optional<Response> begin(const Request& request, Asked& asked, std::string_view version);
+  Response finished(Asked& asked);
   Response finish(Asked& asked);
   Response counted(Response response);
   std::optional<Response> steer(const Request& request, std::string_view what, Asked& asked);

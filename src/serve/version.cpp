@@ -125,6 +125,8 @@ void ModelVersion::add(const std::shared_ptr<Pending>& pending) {
       match_inputs(request.inputs, *signature_);
       match_wanted(request, *signature_);
     }
+    if (!parts_.starter.framed())
+      for (const auto& input : request.inputs) require_utf8(input);
   } catch (const Error& error) { return pending->answer(400, error.what()); }
   const double now = steady_seconds();
   Waiting& place = pending->place;
@@ -230,7 +232,7 @@ void ModelVersion::answered(Replica& replica, std::string_view bytes, std::optio
     answer.status = 500;
   }
   if (answer.error.empty()) {
-    batcher_->measured(rows, seconds);
+    if (!batch.front()->probe) batcher_->measured(rows, seconds);
     parts_.metrics.batch_seconds.add(seconds);
     std::size_t from = 0;
     for (const auto& pending : batch) {

@@ -26,7 +26,8 @@ struct Pending {
   explicit Pending(boost::asio::io_context& io) : done(io) {}
   InferenceRequest request;
   Waiting place;
-  int failures = 0;  ///< replicas that were lost with it
+  int failures = 0;    ///< replicas that were lost with it
+  bool probe = false;  ///< to see whether it is answered: its time does not count, the first one takes long
   hypertune::detail::Wakeup done;
   int status = 0;  ///< of HTTP; 0: not answered yet
   std::string error;

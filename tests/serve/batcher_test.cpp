@@ -129,9 +129,9 @@ TEST_CASE("a client's own time limit keeps nobody waiting") {
 
 TEST_CASE("what cannot be answered in time is refused at once") {
   Batcher batcher = learned({.max_queued_requests = 2}, 0.002, 0.0001);
-  CHECK(batcher.add(request(1, 0, 0.001), 0, 0) == Batcher::Added::late);
   CHECK(batcher.add(request(1, 0, 0.010), 0, 0.009) == Batcher::Added::late);  // no replica is free before
-  CHECK(batcher.add(request(1, 0, 0.010), 0, 0) == Batcher::Added::waits);
+  CHECK(batcher.add(request(1, 0, 0.010), 0, 0.001) == Batcher::Added::waits);
+  CHECK(batcher.add(request(2, 0, 0.001), 0, 0) == Batcher::Added::late);
   CHECK(batcher.add(request(2, 0, 0.050), 0, 0) == Batcher::Added::waits);
   CHECK(batcher.add(request(3, 0), 0, 0) == Batcher::Added::full);
   const auto step = batcher.next(0.009, false);
@@ -139,8 +139,24 @@ TEST_CASE("what cannot be answered in time is refused at once") {
   CHECK(step.wake == Approx(0.050 - 0.0021).margin(0.0005));
   auto waits = request(4, 0.009);
   waits.expires = 1;
-  CHECK(batcher.add(waits, 0.009, 0) == Batcher::Added::waits);
+  CHECK(batcher.add(waits, 0.009, 0.01) == Batcher::Added::waits);
   CHECK(batcher.next(1.1, false).late.size() == 2);
+}
+
+TEST_CASE("after a batch that took very long, others are tried, and then no longer refused") {
+  Batcher batcher({.latency_objective = 0.2}, true);
+  batcher.measured(1, 1);
+  int tried = 0;
+  for (RequestId id = 0; id < 20; ++id) {
+    const double now = static_cast<double>(id);
+    if (batcher.add(request(id, now, now + 0.2), now, 0) != Batcher::Added::waits) continue;
+    const auto step = batcher.next(now + 0.19, true);  // whenever that is
+    CHECK(ids(step) == std::vector<RequestId>{id});
+    batcher.measured(1, 0.01);
+    ++tried;
+  }
+  CHECK(tried == 20);
+  CHECK(batcher.latency().mean(1) < 0.1);
 }
 
 TEST_CASE("Triton's rule: at once, or after a fixed delay, or when the batch is full") {

@@ -128,6 +128,16 @@ TEST_CASE("binary tensors stand behind the JSON, in the order of the inputs") {
              ContainsSubstring("end within one of 9 bytes"));
 }
 
+TEST_CASE("texts that are no UTF-8 are binary, or refused: JSON would change them") {
+  const Tensor bytes = Tensor::of_texts("t", {1}, std::vector<std::string>{"\xff\xd8"});
+  CHECK_THROWS_WITH(encode_answer({{}, "", "", {bytes}}, {}),
+                    "'t' has bytes that are no UTF-8, which JSON cannot have");
+  InferenceRequest request;
+  request.binary = true;
+  const Encoded encoded = encode_answer({{}, "", "", {bytes}}, request);
+  CHECK(decode_answer(encoded.bytes, encoded.json).outputs.front() == bytes);
+}
+
 TEST_CASE("an answer has the outputs that were asked for, in the form that was asked for") {
   const InferenceAnswer answer{"7",
                                "m",

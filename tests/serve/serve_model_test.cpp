@@ -82,6 +82,7 @@ class Adder {
       if (one == -1) throw std::invalid_argument("x is -1");
       if (one == -2) ::raise(SIGKILL);
       if (one == -3) ::pause();
+      if (one == -5 && number_ == 2) throw std::runtime_error("this version cannot do that");
       if (one == -4) std::this_thread::sleep_for(std::chrono::milliseconds(300));
       one += number_;
       if (number_ == 2) one = std::numeric_limits<double>::quiet_NaN();
@@ -355,12 +356,30 @@ TEST_CASE("a canary answers its share of the requests, and then takes over") {
     CHECK(canary == 4);
     CHECK(status(client).at("live").as_string() == "1-3");
     CHECK(client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 200);
+    CHECK(client.request("/serve/rollback", "{}", limit).body == R"({"pinned":"1-3"})");  // it goes
+    CHECK(client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 404);
+    for (int i = 0; i < 8; ++i) CHECK(ask(client, {1}).version == "1-3");
   }
   const Served served(folder, {.canary_share = 0.25, .canary_time = 0.05});
   served.until_ready();
   auto client = served.client();
   CHECK(pin(client, "0-3") == 202);
   require_eventually([&] { return status(client).at("live").as_string() == "0-3"; });
+}
+
+TEST_CASE("a canary that fails is given up before its time") {
+  const TemporaryDirectory folder;
+  make_experiment(folder);
+  const Served served(folder, {.canary_share = 0.5, .canary_time = 600});
+  served.until_ready();
+  auto client = served.client();
+  CHECK(pin(client, "0-2") == 202);
+  require_eventually([&] { return ask(client, {1}).version == "0-2"; });
+  require_eventually([&] {  // what fails there is right here: x = -5 is refused by that version alone
+    ask(client, {-5});
+    return !status(client).at("rejection").as_string().empty();
+  });
+  CHECK(status(client).at("live").as_string() == "1-3");
 }
 
 TEST_CASE("requests share batches, are refused when too many wait, and are answered before the end") {

@@ -131,6 +131,32 @@ class Serve(Case):
         self.assertIn('hypertune_serve_requests_total{model="digits",code="400"} 1\n', text)
         self.assertIn('hypertune_serve_request_seconds_count{model="digits"} 3\n', text)
 
+    def test_bytes_that_json_cannot_have_are_not_changed(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served()
+        head = json.dumps({"inputs": [
+            {"name": "x", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}, {"name": "n", "datatype": "INT16", "shape": [1], "data": [1]},
+            {"name": "text", "datatype": "BYTES", "shape": [1], "parameters": {"binary_data_size": 6}}]}).encode()
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/v2/models/digits/infer", head + b"\x02\0\0\0\xff\xd8", {"Inference-Header-Content-Length": str(len(head))})
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 400)
+        self.assertIn("'text' has bytes that are no UTF-8", json.loads(answer.read())["error"])
+
+    def test_processes_that_are_stopped_hold_up_only_their_requests(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        process = self.served("--hang-timeout", "1")
+        children = lambda of: [int(pid) for pid in pathlib.Path(f"/proc/{of}/task/{of}/children").read_text().split()]
+        keeper = children(process.pid)[0]
+        for pid in [keeper, *children(keeper)]:
+            os.kill(pid, signal.SIGSTOP)
+        self.assertEqual(self.infer(4)[0], 200)   # by the next one
+        self.assertEqual(self.status()["replicas_lost"], 1)
+        os.kill(children(process.pid)[0], signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(30), 0)
+
     def test_a_compressed_body_is_refused_by_name(self):
         self.run_command("run", self.write(SWEEP), "--quiet")
         self.served()

@@ -31,6 +31,16 @@ constexpr Utf8Character decode_utf8(std::string_view text) {
   return {bytes, code, true};
 }
 
+/// Whether all of a text is UTF-8.
+constexpr bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const Utf8Character next = decode_utf8(text);
+    if (!next.valid) return false;
+    text.remove_prefix(next.bytes);
+  }
+  return true;
+}
+
 /// The position in `text` at or before `at` where a character begins, so that the text can be cut there.
 constexpr std::size_t utf8_cut(std::string_view text, std::size_t at) {
   if (at >= text.size()) return text.size();
