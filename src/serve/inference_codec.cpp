@@ -623,7 +623,7 @@ ModelAnswer decode_answer(std::string_view body, std::optional<std::size_t> size
   const auto& object = object_of(value);
   ModelAnswer answer;
   if (const auto* error = value_in(object, "error")) {
-    answer.error = error->is_string() ? std::string(view(error->get_string())) : shown(*error);
+    answer.error = error->is_string() ? std::string(view(error->get_string())) : json::serialize(*error);
     if (answer.error.empty()) answer.error = "the model gave no reason";
     const auto* status = value_in(object, "status");
     if (status != nullptr && status->is_int64() && status->get_int64() >= 500) answer.status = 500;

@@ -1,12 +1,13 @@
 #include "model_files.hpp"
 
 #include <hypertune/detail/parse_number.hpp>
-#include <hypertune/detail/remove_tree.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/tune/best_folder.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -40,11 +41,12 @@ void remove_abandoned(const fs::path& folder) {
 ServingFolder::ServingFolder(const fs::path& experiment) {
   remove_abandoned(experiment / "serving");
   if (make_in(experiment / "serving")) return;
+  // A folder of a name that nobody knows, and that nobody else may enter: what is in it is executed, if it is a pickle.
   std::error_code error;
-  const auto temporary = fs::temp_directory_path(error);
-  if (error || !make_in(temporary / fmt::format("hypertune-serving-{}", ::getuid())))
+  std::string own = (fs::temp_directory_path(error) / "hypertune-serving-XXXXXX").string();
+  if (error || ::mkdtemp(own.data()) == nullptr || !make_in(own))
     fail(Errc::io, "cannot make a folder for what is served, in '{}' or '{}': are the disks full?",
-         (experiment / "serving").string(), temporary.string());
+         (experiment / "serving").string(), own);
 }
 
 ServingFolder::~ServingFolder() {
@@ -75,7 +77,7 @@ ModelFiles::ModelFiles(CheckpointInfo of, Params its_params, std::optional<BestR
     : version(version_of(of)),
       info(std::move(of)),
       params(std::move(its_params)),
-      value(std::move(its_value)),
+      value(its_value && its_value->step + 1 == info.steps ? std::move(its_value) : std::nullopt),
       folder(std::move(its_folder)) {}
 
 ModelFiles::~ModelFiles() {
@@ -121,6 +123,8 @@ std::optional<std::shared_ptr<const ModelFiles>> ModelSource::first_intact(const
       return take(trial, checkpoint);
     } catch (const Error& error) {  // damaged, or deleted meanwhile: the next one
       if (error.code() != Errc::corrupt) throw;
+      hypertune::detail::say(
+          fmt::format("hypertune: version {} is passed over: {}", version_of(checkpoint), error.what()));
     }
   }
   return std::nullopt;

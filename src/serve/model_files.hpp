@@ -17,7 +17,7 @@
 namespace hypertune::inline v0::serving {
 
 /// A folder for the files of one server, locked as long as it lives: `serving/N` in the experiment's folder, or a temporary
-/// one if that cannot be written. Those of servers that were killed are removed.
+/// one of this user alone if that cannot be written. Those in the experiment's folder of servers that were killed are removed.
 class ServingFolder {
  public:
   explicit ServingFolder(const std::filesystem::path& experiment);
@@ -43,7 +43,7 @@ struct ModelFiles {
   const std::string version;  ///< "TRIAL-STEPS"
   const CheckpointInfo info;
   const Params params;
-  const std::optional<BestReport> value;  ///< the trial's best report
+  const std::optional<BestReport> value;  ///< the trial's best report, if this is its checkpoint
   const std::filesystem::path folder;
 };
 

@@ -232,7 +232,7 @@ ReplicaProcess ReplicaStarter::start_command(const ModelFiles& model, const Slot
     const bool ended = child->ready(0.05).exited;
     child->end();
     const int status = child->status().value_or(0);
-    if (!ended) return std::string("it was ended");
+    if (!ended) return std::string("it has closed its output");
     return WIFEXITED(status) ? fmt::format("it ended with exit code {}", WEXITSTATUS(status))
                              : fmt::format("it was ended by signal {}", WTERMSIG(status));
   };

@@ -6,6 +6,7 @@
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
+#include <hypertune/local/slot_binding.hpp>
 #include <hypertune/net/failed_connections.hpp>
 #include <hypertune/serve/serve.hpp>
 
@@ -40,6 +41,21 @@ void check(const ServeOptions& options, const detail::ServedProgram& program) {
   require(replicas.start_timeout > 0 && replicas.hang_timeout > 0, "start_timeout and hang_timeout are above 0");
   require(options.batch.max_batch_size >= 1, "max_batch_size is 1 or more");
   require(options.batch.max_queued_requests >= 1, "max_queued_requests is 1 or more");
+  const auto within = [](double value, double least) { return value >= least && value <= 1e9; };  // and no NaN
+  require(within(replicas.upscale_delay, 0) && within(replicas.downscale_delay, 0), "a delay is 0 or more seconds");
+  require(within(replicas.cpus, 0) && within(replicas.gpus, 0), "cpus and gpus are 0 or more");
+  require(replicas.cpus <= static_cast<double>(local::usable_cores().size()),
+          "a replica cannot have more cores than there are");
+  require(within(options.batch.latency_objective, 0), "latency_objective is 0 or more seconds");
+  require(options.batch.latency_objective == 0 || options.batch.batching == Batching::by_deadline,
+          "a fixed delay and a latency_objective exclude each other");
+  require(within(options.batch.max_delay, 0), "max_delay is 0 or more seconds");
+  require(within(options.request_timeout, 0.001), "request_timeout is above 0 seconds");
+  require(within(options.drain_grace, 0), "drain_grace is 0 or more seconds");
+  require(within(options.canary_time, 0), "canary_time is 0 or more seconds");
+  require(options.max_body >= 1 && options.max_body <= (std::size_t{1} << 31U), "max_body is 1 byte to 2 GiB");
+  require(options.max_connections >= 1, "max_connections is 1 or more");
+  require(options.name.find_first_of("/?#% ") == std::string::npos, "a name has no space, and none of / ? # %");
   require(options.canary_share >= 0 && options.canary_share < 1, "canary_share is from 0 to below 1");
   require(program.make || !program.command.empty(), "there is no command");
 }
@@ -174,13 +190,18 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
     server.give_up_pin();
   };
   const std::string current = first ? first->version : std::string();
-  if (first) server.rollout().offer(std::move(first));
+  if (first)
+    server.rollout().offer(std::move(first));
+  else
+    say("hypertune: no trial has a checkpoint yet: the server waits for one");
   Follower follower(
       source, options.follow, options.pin, current,
       [&](std::shared_ptr<const ModelFiles> files) {
         asio::post(io, [&, files = std::move(files)] { server.rollout().offer(files); });
       },
-      [](const std::string& why) { say("hypertune: the experiment cannot be read: " + why); });
+      [told = std::string()](const std::string& why) mutable {
+        if (std::exchange(told, why) != why) say("hypertune: the experiment cannot be read: " + why);
+      });
   server.pin = [&](const std::string& version, Server::Found found) {
     if (!found) return follower.pin(version, {});
     follower.pin(version, [&io, found = std::move(found)](const std::string& trouble) {

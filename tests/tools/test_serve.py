@@ -176,5 +176,9 @@ class Serve(Case):
         self.assertRegex(error, "no weights")
         _, error = self.run_command("serve", "runs/nothing", "--", "true", code=2)
         self.assertRegex(error, "there is no experiment")
+        for option, value in [("--canary-time", "-1"), ("--upscale-delay", "nan"), ("--cpus", "1000"), ("--request-timeout", "0"),
+                              ("--max-body", "0"), ("--name", "a/b"), ("--latency-objective", "-1")]:
+            with self.subTest(option):
+                self.run_command("serve", "runs/digits", option, value, "--", "true", code=2)
         _, error = self.run_command("serve", "runs/digits", "--pin", "9-99", "--", "true", code=2)
         self.assertRegex(error, "no version '9-99'")

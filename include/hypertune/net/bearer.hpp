@@ -3,6 +3,7 @@
 
 #include <hypertune/net/secret.hpp>
 
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/field.hpp>
 
 #include <string_view>
@@ -16,7 +17,8 @@ bool bears_token(const Request& request, const Secret& token) {
   if (token.empty() || request.count(boost::beast::http::field::authorization) != 1) return false;
   const auto raw = request[boost::beast::http::field::authorization];
   const std::string_view value(raw.data(), raw.size());
-  return value.starts_with(scheme) && token.matches(value.substr(scheme.size()));
+  return boost::beast::iequals(raw.substr(0, scheme.size()), boost::beast::string_view(scheme.data(), scheme.size())) &&
+         token.matches(value.substr(scheme.size()));
 }
 
 }  // namespace hypertune::inline v0::detail
