@@ -51,7 +51,8 @@ void check_whole(const Results& results, int trials, int steps) {
 }
 
 bool no_jobs() {
-  if (eventually([] { return TestSlurm::jobs("R,PD,CG").empty(); }, 60)) return true;
+  // A job of a node that has died stays in CG until the controller asks the node again, which may take minutes.
+  if (eventually([] { return TestSlurm::jobs("R,PD,CG").empty(); }, 240)) return true;
   for (const auto& job : TestSlurm::jobs("R,PD,CG")) WARN("left: " << job);
   return false;
 }
