@@ -63,8 +63,8 @@ void Replica::send(const std::vector<Tensor>& inputs, double seconds) {
   limit(seconds, "gave no answer");
   writing_ = true;
   asio::async_write(to_, asio::buffer(out_), [self = shared_from_this()](const ErrorCode& error, std::size_t) {
+    if (error) return self->lost({});
     self->writing_ = false;
-    if (error) self->lost({});
   });
 }
 

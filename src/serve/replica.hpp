@@ -50,6 +50,8 @@ class Replica : public std::enable_shared_from_this<Replica> {
 
   State state() const { return state_; }
   int number() const { return number_; }
+  /// It was lost before it could read all of its batch.
+  bool unsent() const { return writing_; }
 
  private:
   using ErrorCode = boost::system::error_code;

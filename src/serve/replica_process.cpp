@@ -198,6 +198,12 @@ Slot ReplicaStarter::slot_of(int number) const {
   return slot;
 }
 
+bool ReplicaStarter::gone() {
+  bool lost = false;
+  while (guardian_ && !lost && guardian_->reply(lost)) {}
+  return lost;
+}
+
 ReplicaProcess ReplicaStarter::start(const ModelFiles& model, int number) {
   const Slot slot = slot_of(number);
   return program_.make ? start_predictor(model, slot) : start_command(model, slot);
@@ -248,7 +254,7 @@ ReplicaProcess ReplicaStarter::start_predictor(const ModelFiles& model, const Sl
     guardian_ = std::make_unique<local::detail::Guardian>(main_, std::function<void()>(), close_sockets);
     if (!guardian_->spawn(id, theirs.get())) fail(Errc::io, "cannot start a replica");
   }
-  for (bool lost = false; !lost && guardian_->reply(lost);) {}  // of those that ended before
+  gone();  // reads what it says of those that ended before
   const std::string load = encode({slot, model.info, std::filesystem::absolute(model.folder).string(), model.params});
   if (!write_frame(ours.get(), {load, load.size()})) fail(Errc::io, "cannot reach a replica that was just started");
   ReplicaProcess process;

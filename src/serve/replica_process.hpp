@@ -39,6 +39,8 @@ class ReplicaStarter {
   ReplicaStarter(const detail::ServedProgram& program, const ReplicaOptions& options);
   /// Whether the model gets tensors in binary form; else in JSON.
   bool framed() const { return program_.make != nullptr; }
+  /// Whether the process that starts predictors is gone, and with it all that it has started.
+  bool gone();
   /// Errors: `usage` (a command that cannot be run), `io`.
   ReplicaProcess start(const ModelFiles& model, int number);
 

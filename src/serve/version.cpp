@@ -266,7 +266,7 @@ void ModelVersion::ended(Replica& replica, const std::string& why) {
   members_.erase(member);
   ++parts_.metrics.replicas_lost;
   say(fmt::format("hypertune: replica {} of version {} is lost: {}", replica.number(), files_->version, why));
-  again(batch, why);
+  again(batch, !replica.unsent() && !parts_.starter.gone(), why);
   ++failed_starts_;
   if (state_ == State::starting && (failed_starts_ >= 3 || why.starts_with("it could not begin")))
     return fail_version(why);
@@ -283,10 +283,11 @@ void ModelVersion::ended(Replica& replica, const std::string& why) {
   pump();
 }
 
-// Inference changes nothing, so that a request may be asked again; but one that ends its replica each time is not.
-void ModelVersion::again(Batch batch, const std::string& why) {
+// Inference changes nothing, so that a request may be asked again; but one that ends its replica each time is not. `guilty`: it
+// may have done so.
+void ModelVersion::again(Batch batch, bool guilty, const std::string& why) {
   for (const auto& pending : batch) {
-    if (batch.size() == 1) ++pending->failures;
+    if (batch.size() == 1 && guilty) ++pending->failures;
     if (pending->failures >= 2) {
       finish(pending, 500, fmt::format("the model was lost twice while it answered this request: {}", why));
       continue;

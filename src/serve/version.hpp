@@ -95,7 +95,7 @@ class ModelVersion : public std::enable_shared_from_this<ModelVersion> {
   void ended(Replica& replica, const std::string& why);
   void pump();
   void begin(Member& member, std::vector<Waiting> waiting);
-  void again(Batch batch, const std::string& why);
+  void again(Batch batch, bool guilty, const std::string& why);
   void finish(const std::shared_ptr<Pending>& pending, int status, std::string why);
   void fail_all(int status, const std::string& why);
   void fail_version(const std::string& why);
