@@ -1,8 +1,6 @@
 #include "model_files.hpp"
 
-#include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/say.hpp>
-#include <hypertune/detail/stable_sort.hpp>
 #include <hypertune/tune/best_folder.hpp>
 
 #include <fcntl.h>
@@ -12,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -111,13 +108,7 @@ std::shared_ptr<const ModelFiles> ModelSource::take(const TrialResult& trial, co
 // nullopt: it has none that is intact. nullptr: it is `current`.
 std::optional<std::shared_ptr<const ModelFiles>> ModelSource::first_intact(const TrialResult& trial,
                                                                            const std::string& current) {
-  auto checkpoints = trial.checkpoints;
-  const auto rank = [at = trial.best ? trial.best->step + 1 : -1](const CheckpointInfo& c) {
-    return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
-  };
-  hypertune::detail::stable_sort(checkpoints.begin(), checkpoints.end(),
-                                 [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
-  for (const auto& checkpoint : checkpoints) {
+  for (const auto& checkpoint : detail::checkpoints_best_first(trial)) {
     if (version_of(checkpoint) == current) return nullptr;
     try {
       return take(trial, checkpoint);

@@ -69,21 +69,21 @@ void Replica::send(const std::vector<Tensor>& inputs, double seconds) {
 }
 
 void Replica::end() {
-  if (state_ == State::ended) return;
+  if (state_ != State::ended) close();
+}
+
+// Returns how its process ended.
+std::string Replica::close() {
   state_ = State::ended;
   ErrorCode ignored;
   for (auto* stream : {&to_, &from_, &exited_}) stream->close(ignored);  // NOLINT(bugprone-unused-return-value)
   limit_.cancel();
-  end_process_();
+  return end_process_();
 }
 
 void Replica::lost(const std::string& why) {
   if (state_ == State::ended) return;
-  state_ = State::ended;
-  ErrorCode ignored;
-  for (auto* stream : {&to_, &from_, &exited_}) stream->close(ignored);  // NOLINT(bugprone-unused-return-value)
-  limit_.cancel();
-  const std::string how = end_process_();
+  const std::string how = close();
   const auto self = shared_from_this();
   events_.ended(*this, why.empty() ? how : why);
 }

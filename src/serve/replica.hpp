@@ -60,6 +60,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
   bool next_message();
   void message(std::string_view bytes, std::optional<std::size_t> json);
   void limit(double seconds, std::string what);
+  std::string close();
   void lost(const std::string& why);
 
   boost::asio::posix::stream_descriptor to_, from_, exited_;

@@ -135,14 +135,16 @@ class Follower {
     }
   }
   void look(const std::string& pin) {
-    std::string current;
+    std::string current, pinned;
     {
       const std::lock_guard guard(mutex_);
       current = current_;
+      pinned = pin_;
     }
     auto files = source_.newest(pin, current);
     {
       const std::lock_guard guard(mutex_);
+      if (pin_ != pinned) return;  // another one was pinned meanwhile
       pin_ = pin;
       if (files) current_ = files->version;
     }

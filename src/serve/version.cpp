@@ -67,7 +67,7 @@ int ModelVersion::ready_replicas() const {
 
 void ModelVersion::scale(int replicas) {
   wanted_ = replicas;
-  if (state_ == State::failed || state_ == State::retired) return;
+  if (state_ == State::failed || (state_ == State::retired && all_.empty())) return;
   while (!restarting_ && static_cast<int>(members_.size()) < wanted_ && state_ != State::failed) start_replica();
   // Busy ones end when they have answered.
   for (auto at = members_.end(); at != members_.begin() && static_cast<int>(members_.size()) > wanted_;) {
@@ -270,17 +270,21 @@ void ModelVersion::ended(Replica& replica, const std::string& why) {
   ++failed_starts_;
   if (state_ == State::starting && (failed_starts_ >= 3 || why.starts_with("it could not begin")))
     return fail_version(why);
-  if (state_ != State::starting && state_ != State::ready) return end_if_done();
-  if (!std::exchange(restarting_, true)) {
-    restart_.expires_after(hypertune::detail::as_duration(std::min(10.0, 0.05 * std::exp2(failed_starts_))));
-    restart_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!self || error) return;
-      self->restarting_ = false;
-      self->scale(self->wanted_);
-    });
-  }
+  // A retired one goes on until its last request is answered.
+  if (state_ == State::failed || (state_ == State::retired && all_.empty())) return end_if_done();
+  restart_after(std::min(10.0, 0.05 * std::exp2(failed_starts_)));
   pump();
+}
+
+void ModelVersion::restart_after(double seconds) {
+  if (std::exchange(restarting_, true)) return;
+  restart_.expires_after(hypertune::detail::as_duration(seconds));
+  restart_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (!self || error) return;
+    self->restarting_ = false;
+    self->scale(self->wanted_);
+  });
 }
 
 // Inference changes nothing, so that a request may be asked again; but one that ends its replica each time is not. `guilty`: it
@@ -315,15 +319,7 @@ void ModelVersion::fail_version(const std::string& why) {
   // One that has served before goes on trying: what is missing may come back.
   if (state_ == State::ready) {
     say(fmt::format("hypertune: no replica of version {} can be started: {}", files_->version, why));
-    if (std::exchange(restarting_, true)) return;
-    restart_.expires_after(std::chrono::seconds(5));
-    restart_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
-      const auto self = weak.lock();
-      if (!self || error) return;
-      self->restarting_ = false;
-      self->scale(self->wanted_);
-    });
-    return;
+    return restart_after(5);
   }
   state_ = State::failed;
   why_ = why;

@@ -100,6 +100,7 @@ class ModelVersion : public std::enable_shared_from_this<ModelVersion> {
   void fail_all(int status, const std::string& why);
   void fail_version(const std::string& why);
   void end_if_done();
+  void restart_after(double seconds);
   double free_at() const;
   std::list<Member>::iterator member_of(const Replica& replica);
 

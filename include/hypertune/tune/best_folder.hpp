@@ -13,6 +13,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace hypertune::inline v0 {
 
@@ -34,17 +35,21 @@ inline void link_or_copy(const std::filesystem::path& from, const std::filesyste
   }
 }
 
-/// Links or copies the files of a trial's checkpoint into `target`: the checkpoint of the best step if it is kept, else
-/// the newest undamaged one.
-inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& store,
-                            const std::filesystem::path& target) {
+/// A trial's checkpoints: that of the best step if it is kept, then the newest ones.
+inline std::vector<CheckpointInfo> checkpoints_best_first(const TrialResult& trial) {
   auto checkpoints = trial.checkpoints;
   const auto rank = [at = trial.best ? trial.best->step + 1 : -1](const CheckpointInfo& c) {
     return c.steps == at ? std::numeric_limits<int>::max() : c.steps;
   };
   hypertune::detail::stable_sort(checkpoints.begin(), checkpoints.end(),
                                  [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
-  for (const auto& checkpoint : checkpoints) {
+  return checkpoints;
+}
+
+/// Links or copies the files of the first undamaged one of these into `target`.
+inline void link_checkpoint(const TrialResult& trial, LocalCheckpointStore& store,
+                            const std::filesystem::path& target) {
+  for (const auto& checkpoint : checkpoints_best_first(trial)) {
     try {
       return link_or_copy(store.open(checkpoint).directory(), target);
     } catch (const Error& e) {  // damaged, or removed by the user: try the next one
