@@ -104,13 +104,13 @@ class Serve(Case):
         self.assertFalse((self.folder / "runs/digits/serving").exists())
 
     def test_better_checkpoints_take_over_while_the_sweep_goes_on(self):
-        self.environment.update(PAUSE="0.05")
+        self.environment.update(PAUSE="0.2")
         sweep = self.start("run", self.write(SWEEP), "--quiet")
         self.addCleanup(sweep.communicate)
         self.addCleanup(sweep.kill)
         wait_until(lambda: list((self.folder / "runs/digits/trials").glob("*/checkpoints/step-*")), "a checkpoint")
         self.served("--follow")
-        statuses = set()
+        statuses = {self.infer(1)[0]}
         while sweep.poll() is None:
             statuses.add(self.infer(1)[0])
         self.assertEqual(statuses, {200})
@@ -146,7 +146,7 @@ class Serve(Case):
 
     def test_processes_that_are_stopped_hold_up_only_their_requests(self):
         self.run_command("run", self.write(SWEEP), "--quiet")
-        process = self.served("--hang-timeout", "1")
+        process = self.served("--hang-timeout", "5")
         children = lambda of: [int(pid) for pid in pathlib.Path(f"/proc/{of}/task/{of}/children").read_text().split()]
         keeper = children(process.pid)[0]
         for pid in [keeper, *children(keeper)]:
