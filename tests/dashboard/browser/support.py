@@ -1,4 +1,6 @@
 """What the tests of the page share: a browser, a server of files, the dashboard, and experiments that are really run."""
+import ctypes
+import fcntl
 import functools
 import http.server
 import json
@@ -7,6 +9,8 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -18,6 +22,23 @@ sys.path.insert(0, str(HERE.parents[1] / "support"))
 from command_case import HYPERTUNE, wait_until  # noqa: E402
 
 PAGE = HERE.parents[2] / "src" / "dashboard" / "page"
+
+
+def take_own_network():
+    """This process and what it starts have a network of their own, with 127.0.0.1 alone, where that is allowed (root).
+
+    Chromium drops its requests when an interface of its network comes or goes (ERR_NETWORK_CHANGED), and the tests of
+    Kubernetes, which run beside these, make interfaces come and go."""
+    clone_newnet, siocgifflags, siocsifflags, iff_up = 0x40000000, 0x8913, 0x8914, 1
+    if ctypes.CDLL(None, use_errno=True).unshare(clone_newnet) != 0:
+        return
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack("16sh14x", b"lo", 0)
+        flags = struct.unpack("16sh14x", fcntl.ioctl(any_socket, siocgifflags, request))[1]
+        fcntl.ioctl(any_socket, siocsifflags, struct.pack("16sh14x", b"lo", flags | iff_up))
+
+
+take_own_network()
 
 
 def skip_reason():
@@ -84,7 +105,12 @@ class Browser:
                 return settled()
             except NetworkChanged:
                 self.said.clear()
+                self.asked.clear()
         raise AssertionError("the machine's network changed again and again")
+
+    def load_until(self, url, script):
+        """Opens a page, in the same way, and waits until the script returns something true."""
+        self.load(url, lambda: wait_until(lambda: self.js(script) or self.require_same_network(), script))
 
     def hosts_asked(self):
         """Who was asked, without what is in the page itself."""
@@ -119,7 +145,7 @@ class Browser:
 
 
 class NetworkChanged(Exception):
-    """Chromium drops its requests when an interface of the machine comes or goes, as the tests of Kubernetes make them do."""
+    """Chromium dropped its requests because an interface came or went: possible where take_own_network() was not allowed."""
 
 
 class Files(http.server.SimpleHTTPRequestHandler):

@@ -282,25 +282,33 @@ class Views(PageCase):
     def test_a_page_that_was_not_loaded_whole_is_loaded_again(self):
         self.expected += [r"ERR_BLOCKED_BY_CLIENT"]
         driver = self.browser.driver
-        self.browser.driver.get("about:blank")
+
+        def block(*urls):
+            driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": list(urls)})
+
+        def loaded_again():
+            self.browser.until("return location.search.startsWith('?again=')")
+            block()
+            try:
+                self.settled()
+            except NetworkChanged:
+                block(part)   # for the next try
+                raise
+
+        part = "*views/trials.js*"
         driver.execute_cdp_cmd("Network.enable", {})
-        driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": ["*views/trials.js*"]})
-        self.addCleanup(driver.execute_cdp_cmd, "Network.setBlockedURLs", {"urls": []})
-        driver.get(self.url + self.address("digits", "overview"))
-        self.browser.until("return location.search.startsWith('?again=')")
-        driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": []})
-        self.settled()
+        self.addCleanup(block)
+        block(part)
+        self.browser.load(self.url + self.address("digits", "overview"), loaded_again)
         self.assertEqual(self.browser.js("return location.search"), "")
         self.assertIn("/overview", self.hash())
 
     def test_an_address_of_nothing_says_so(self):
-        self.browser.driver.get(self.url + self.address("digits", "trial/999"))
-        self.browser.until("return document.querySelector('.notice.bad')?.innerText.includes('There is no trial 999')")
+        self.browser.load_until(self.url + self.address("digits", "trial/999"),
+                                "return document.querySelector('.notice.bad')?.innerText.includes('There is no trial 999')")
         self.check_console()
         self.expected += [r"40\d \("]
-        self.browser.driver.get("about:blank")
-        self.browser.driver.get(self.url + "#/e/nonsense/overview")
-        self.browser.until("return document.querySelector('.notice.bad')")
+        self.browser.load_until(self.url + "#/e/nonsense/overview", "return document.querySelector('.notice.bad')")
 
 
 class Trouble(PageCase):
@@ -308,15 +316,14 @@ class Trouble(PageCase):
     experiments = (experiments.damaged, experiments.failed, experiments.one, experiments.empty)
 
     def test_one_that_cannot_be_read_says_why_and_asks_no_more(self):
-        self.browser.driver.get("about:blank")
-        self.browser.driver.get(self.url + self.address("damaged", "overview"))
-        self.browser.until("return /is no readable hypertune journal/.test(document.querySelector('[data-notice=problem]')?.innerText)")
+        self.browser.load_until(self.url + self.address("damaged", "overview"),
+                                "return /is no readable hypertune journal/.test(document.querySelector('[data-notice=problem]')?.innerText)")
         self.browser.until("return [...document.querySelectorAll('.tabs a')].some((tab) => tab.dataset.view === 'compare')")
         before = self.browser.js("return document.documentElement.dataset.refreshed")
         self.browser.collect()
         self.assertEqual(len([url for url in self.browser.asked if "/api/summary" in url]), 1)
-        self.browser.driver.get(self.url + self.address("failed", "overview"))
-        self.browser.until("return /failed/.test(document.querySelector('.best-panel')?.innerText)")
+        self.browser.load_until(self.url + self.address("failed", "overview"),
+                                "return /failed/.test(document.querySelector('.best-panel')?.innerText)")
         self.assertEqual(before, "1")
         self.assertEqual(self.text("[data-notice=problem]"), None)
 
