@@ -5,6 +5,7 @@
 #include "server_impl.hpp"
 
 #include <hypertune/detail/signal_block.hpp>
+#include <hypertune/net/unread_request.hpp>
 
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
@@ -83,12 +84,8 @@ void set_common_headers(Gate::Response& reply) {
 
 // The answer to a malformed HTTP request.
 Server::Response Server::refusal_of(const boost::system::error_code& error) const {
-  namespace http = boost::beast::http;
-  if (error == http::error::body_limit || error == http::error::unexpected_body)
-    return response(413, R"({"error":"a request to this server has no body"})");
-  if (error == http::error::header_limit)
-    return response(431, R"({"error":"the address or the headers are too large"})");
-  return response(400, R"({"error":"this is no HTTP request"})");
+  const auto [status, why] = hypertune::detail::unread_request(error, loop_.limits().body);
+  return response(status, fmt::format(R"({{"error":"{}"}})", why));
 }
 
 std::optional<Server::Response> Server::refused(const Request& request) const {

@@ -335,6 +335,8 @@ json::value parse(std::string_view text, json::storage_ptr storage) {
   if (auto value = hypertune::detail::parse_json(quote_non_finite(text), storage)) return std::move(*value);
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     fail(Errc::input, "the body is empty: an inference request is a JSON object with 'inputs'");
+  if (!hypertune::detail::is_utf8(text))
+    fail(Errc::input, "the body is not valid JSON: it has bytes that are no UTF-8");
   fail(Errc::input, "the body is not valid JSON, or is nested more than 64 deep");
 }
 

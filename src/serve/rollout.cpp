@@ -162,6 +162,8 @@ void Rollout::validated(const std::shared_ptr<ModelVersion>& version, const std:
 void Rollout::begin_canary() {
   canary_ = true;
   canary_turn_ = 0;
+  live_answered_ = live_->answered();
+  live_failed_ = live_->failed();
   say(fmt::format("hypertune: version {} answers {:.3g} of the requests for {} s", candidate_->files().version,
                   parts_.options.canary_share, parts_.options.canary_time));
   canary_end_.expires_after(hypertune::detail::as_duration(parts_.options.canary_time));
@@ -170,14 +172,17 @@ void Rollout::begin_canary() {
   });
 }
 
+bool Rollout::worse_than_live() const {
+  const auto rate = [](std::uint64_t answered, std::uint64_t failed) {
+    return failed == 0 ? 0 : static_cast<double>(failed) / static_cast<double>(answered + failed);
+  };
+  return rate(candidate_->answered(), candidate_->failed()) >
+         2 * rate(live_->answered() - live_answered_, live_->failed() - live_failed_);
+}
+
 void Rollout::end_canary() {
   canary_ = false;
-  const auto rate = [](const ModelVersion& version) {
-    const double all = static_cast<double>(version.answered() + version.failed());
-    return all == 0 ? 0 : static_cast<double>(version.failed()) / all;
-  };
-  if (candidate_->failed() > 0 && rate(*candidate_) > 2 * rate(*live_))
-    return reject(fmt::format("{} of its requests failed", candidate_->failed()));
+  if (worse_than_live()) return reject(fmt::format("{} of its requests failed", candidate_->failed()));
   promote();
 }
 
@@ -218,7 +223,7 @@ void Rollout::settle() {
 void Rollout::scale() {
   const auto& replicas = parts_.options.replicas;
   constexpr std::uint64_t enough = 5;
-  if (canary_ && candidate_->failed() >= enough && candidate_->failed() > candidate_->answered()) {
+  if (canary_ && candidate_->failed() >= enough && candidate_->failed() > candidate_->answered() && worse_than_live()) {
     canary_end_.cancel();
     end_canary();
   }

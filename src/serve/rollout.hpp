@@ -58,6 +58,7 @@ class Rollout {
   std::optional<InferenceRequest> probe_for(const ModelVersion& version) const;
   void validated(const std::shared_ptr<ModelVersion>& version, const std::string& trouble);
   void begin_canary();
+  bool worse_than_live() const;
   void end_canary();
   void promote();
   void reject(const std::string& why);
@@ -72,6 +73,7 @@ class Rollout {
   bool validating_ = false, canary_ = false;
   bool proven_ = false;  // the candidate was live before: it needs no canary
   double canary_turn_ = 0;
+  std::uint64_t live_answered_ = 0, live_failed_ = 0;  // when the canary began
   std::string rejection_, rejected_;
   boost::asio::steady_timer canary_end_, tick_;
   double more_since_ = -1, fewer_since_ = -1;

@@ -7,12 +7,12 @@
 #include <hypertune/net/bearer.hpp>
 #include <hypertune/net/secret.hpp>
 #endif
-
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/parse_number.hpp>
 #include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
+#include <hypertune/net/unread_request.hpp>
 #include <hypertune/record/detail/json_writer.hpp>
 #include <hypertune/version.hpp>
 
@@ -68,6 +68,7 @@ HttpLimits limits_of(const ServeOptions& options) {
   HttpLimits limits;
   limits.connections = options.max_connections;
   limits.body = options.max_body;
+  limits.all = std::max<std::uint64_t>(std::uint64_t{256} << 20U, 8 * std::uint64_t{options.max_body});
   limits.head = 16 << 10;
   limits.request = std::chrono::milliseconds(static_cast<std::int64_t>(options.request_timeout * 1000));
   return limits;
@@ -198,11 +199,12 @@ void Server::publish_again() {
   std::uint64_t all = 0;
   for (const auto& [code, count] : metrics_.requests) all += count;
   rate_ = static_cast<double>(all - std::exchange(counted_, all)) / publish_seconds;
-  // Not forced to the disk: it is of no use after a crash.
-  const auto aside = published_.string() + ".new";
-  if (std::ofstream(aside) << status()) {
-    std::error_code ignored;
-    std::filesystem::rename(aside, published_, ignored);
+  if (auto text = status(); text != published_text_) {
+    // Not forced to the disk: it is of no use after a crash.
+    const auto aside = published_.string() + ".new";
+    std::error_code error;
+    if (std::ofstream(aside) << text) std::filesystem::rename(aside, published_, error);
+    if (!error) published_text_ = std::move(text);
   }
   publish_.expires_after(hypertune::detail::as_duration(publish_seconds));
   publish_.async_wait([this](const boost::system::error_code& error) {
@@ -225,10 +227,8 @@ asio::awaitable<std::optional<Server::Response>> Server::answer(Stream&, Connect
 }
 
 Server::Response Server::refusal_of(const boost::system::error_code& error) const {
-  if (error == http::error::body_limit)
-    return refusal(413, fmt::format("the body is too large: at most {} bytes", options_.max_body));
-  if (error == http::error::header_limit) return refusal(431, "the address or the headers are too large");
-  return refusal(400, fmt::format("this is no HTTP request: {}", error.message()));
+  const auto [status, why] = hypertune::detail::unread_request(error, options_.max_body);
+  return refusal(status, why);
 }
 
 std::optional<Server::Response> Server::refused(const Request& request) const {

@@ -52,7 +52,7 @@ class Server {
   void run();
   void stop() { loop_.stop(); }
   void drain();
-  /// Writes its status into this file, each second.
+  /// Writes its status into this file, each second if it has changed.
   void publish(std::filesystem::path file);
 
  private:
@@ -86,6 +86,7 @@ class Server {
   Metrics metrics_;
   std::string pinned_;
   std::filesystem::path published_;
+  std::string published_text_;
   std::uint64_t counted_ = 0;  // requests answered until the last time that it was published
   double rate_ = 0;            // requests a second since then
   hypertune::detail::HttpLoop loop_;

@@ -209,6 +209,21 @@ TEST_CASE("requests that come together are answered one after the other") {
   CHECK(client.rest().empty());
 }
 
+TEST_CASE("a request for which there is no room is refused, until others have their answers") {
+  Streaming server({.all = 100'000});
+  const auto post = [](const std::string& target) {
+    return "POST " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 60000\r\n\r\n" +
+           std::string(60'000, 'x');
+  };
+  auto waiting = server.client(post("/slow"));
+  REQUIRE(server.waits());
+  CHECK_THAT(server.client(post("/a")).rest(), Catch::Matchers::EndsWith("refused"));
+  CHECK_THAT(server.client(get("/a", last)).rest(), Catch::Matchers::EndsWith("/a"));
+  server.release();
+  CHECK_THAT(waiting.rest(), Catch::Matchers::EndsWith("/slow"));
+  CHECK_THAT(server.client(post("/a")).rest(), Catch::Matchers::EndsWith("/a"));
+}
+
 TEST_CASE("a stream has an end, after which its connection is used again") {
   const Streaming server;
   auto client = server.client(get("/events") + get("/a", last));

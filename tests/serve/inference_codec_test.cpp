@@ -78,6 +78,7 @@ TEST_CASE("what is wrong with a request is said: which tensor, what, and what wa
   for (const auto& [body, expected] : std::vector<std::pair<std::string, std::string>>{
            {"", "empty"},
            {"{", "not valid JSON"},
+           {"{\"a\": \"\xff\"}", "bytes that are no UTF-8"},
            {"[1]", "must be a JSON object"},
            {"{}", "'inputs' is missing"},
            {R"({"inputs":{}})", "'inputs' is missing: a list"},

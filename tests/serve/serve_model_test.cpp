@@ -83,6 +83,7 @@ class Adder {
       if (one == -2) ::raise(SIGKILL);
       if (one == -3) ::pause();
       if (one == -5 && number_ == 2) throw std::runtime_error("this version cannot do that");
+      if (one == -6) throw std::runtime_error("no version can do that");
       if (one == -4) std::this_thread::sleep_for(std::chrono::milliseconds(300));
       one += number_;
       if (number_ == 2) one = std::numeric_limits<double>::quiet_NaN();
@@ -406,6 +407,24 @@ TEST_CASE("a canary that fails is given up before its time") {
     return !status(client).at("rejection").as_string().empty();
   });
   CHECK(status(client).at("live").as_string() == "1-3");
+}
+
+TEST_CASE("a canary that fails no more than the live version stays one until its time is over") {
+  const TemporaryDirectory folder;
+  make_experiment(folder);
+  const Served served(folder, {.canary_share = 0.5, .canary_time = 600});
+  served.until_ready();
+  auto client = served.client();
+  CHECK(pin(client, "0-3") == 202);
+  require_eventually([&] { return status(client).at("versions").as_array().size() == 2; });
+  require_eventually([&] { return client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 200; });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);  // it is looked at four times a second
+  do {
+    for (int i = 0; i < 12; ++i) CHECK(ask(client, {-6}).status == 500);
+  } while (std::chrono::steady_clock::now() < until);
+  CHECK(status(client).at("live").as_string() == "1-3");
+  CHECK(status(client).at("rejection").as_string().empty());
+  CHECK(client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 200);
 }
 
 TEST_CASE("requests share batches, are refused when too many wait, and are answered before the end") {

@@ -30,7 +30,7 @@ for line in sys.stdin:
 '''
 
 
-class Serve(Case):
+class ServeCase(Case):
     def served(self, *options, environment={}):
         self.write(ANSWERER, "answer.py")
         self.environment.update(environment)
@@ -61,6 +61,8 @@ class Serve(Case):
     def status(self):
         return self.ask("GET", "/serve/status")[1]
 
+
+class Serve(ServeCase):
     def test_it_conforms(self):
         self.run_command("run", self.write(SWEEP), "--quiet")
         self.served()
@@ -157,6 +159,29 @@ class Serve(Case):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(30), 0)
 
+    def test_a_standard_error_that_nobody_reads_stops_nothing(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.write(ANSWERER, "answer.py")
+        reads, writes = os.pipe()
+        self.addCleanup(os.close, reads)
+        os.set_blocking(writes, False)
+        try:
+            while True:
+                os.write(writes, b"x" * 4096)
+        except BlockingIOError:
+            os.set_blocking(writes, True)
+        process = subprocess.Popen([HYPERTUNE, "serve", "runs/digits", "--", "python3", "answer.py"], cwd=self.folder,
+                                   env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=writes, text=True)
+        os.close(writes)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        self.port = int(process.stdout.readline().rsplit(":", 1)[1])
+        wait_until(lambda: self.ask("GET", "/v2/health/ready")[0] == 200, "the server")
+        self.assertEqual(self.infer(666)[0], 500)   # which is told, twice
+        self.assertEqual(self.infer(4)[0], 200)
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), 0)
+
     def test_a_compressed_body_is_refused_by_name(self):
         self.run_command("run", self.write(SWEEP), "--quiet")
         self.served()
@@ -182,3 +207,18 @@ class Serve(Case):
                 self.run_command("serve", "runs/digits", option, value, "--", "true", code=2)
         _, error = self.run_command("serve", "runs/digits", "--pin", "9-99", "--", "true", code=2)
         self.assertRegex(error, "no version '9-99'")
+
+class Clients(ServeCase):
+    """Programs of others: those that tests/serve/conformance/clients names."""
+
+    def test_what_others_wrote_understands_it(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served()
+        venv = pathlib.Path(os.environ.get("HYPERTUNE_CLIENTS_VENV") or pathlib.Path.home() / ".cache/hypertune-inference-clients")
+        self.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        done = subprocess.run([sys.executable, CONFORMANCE.parent / "clients", f"http://127.0.0.1:{self.port}", "digits", "--venv", venv],
+                              capture_output=True, text=True, timeout=1200)
+        if not (venv / "complete").exists():
+            self.skipTest("no Python environment: python3-venv, and pip with an index, are needed")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, "prometheus-metrics")

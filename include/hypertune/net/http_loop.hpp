@@ -46,6 +46,7 @@ struct HttpLimits {
   std::chrono::milliseconds answer{30'000};         ///< until a client has received its answer
   std::uint32_t head = 8 << 10;                     ///< bytes of a request's address and headers; 64 KiB at most
   std::uint64_t body = 1 << 20;                     ///< bytes of a request's body; 0: it must have none
+  std::uint64_t all = std::uint64_t{1} << 30U;      ///< bytes of all requests that are read or answered at a time
 };
 
 namespace detail {
@@ -124,7 +125,7 @@ class HttpLoop {
   }
 
   /// Serves the requests of a connection, one after the other. `server` has
-  /// `HttpResponse refusal_of(error_code)`: the answer to a malformed request, and
+  /// `HttpResponse refusal_of(error_code)`: the answer to a request that was not read (unread_request.hpp), and
   /// `awaitable<std::optional<HttpResponse>> answer(stream, connection, request)`: nullopt: it has been sent, as by an
   /// EventStream; unless that has come to its end, the connection is closed.
   template <class Stream, class Server>
@@ -132,10 +133,12 @@ class HttpLoop {
     namespace http = boost::beast::http;
     auto& socket = boost::beast::get_lowest_layer(stream);
     RequestReader reader(limits_.head, limits_.body);
+    Held held{held_};
     boost::system::error_code error;
     auto token = boost::asio::redirect_error(boost::asio::use_awaitable, error);
     for (bool more = true; more && !draining_;) {
       reader.begin();
+      held.reset();
       if (reader.empty()) {
         socket.expires_after(connection.proven ? limits_.idle : limits_.first);
         const std::size_t read = co_await stream.async_read_some(reader.prepare(), token);
@@ -160,6 +163,8 @@ class HttpLoop {
         } else {
           reader.commit(read);
           end = reader.parse();
+          held.add(read);
+          if (held_ > limits_.all) end = boost::asio::error::make_error_code(boost::asio::error::no_buffer_space);
         }
       }
       error = *end;
@@ -187,6 +192,8 @@ class HttpLoop {
       connection.proven = more;
       connection.since = OpenConnections::Clock::now();
     }
+    reader.begin();
+    held.reset();
     // Closing a socket with unread bytes resets the connection, and the client may lose its answer.
     socket.socket().shutdown(boost::asio::ip::tcp::socket::shutdown_send, error);
     socket.expires_after(std::chrono::seconds(5));
@@ -198,6 +205,21 @@ class HttpLoop {
   }
 
  private:
+  /// Bytes of a request that is being read or answered, in the sum of all.
+  struct Held {
+    explicit Held(std::uint64_t& all) : sum(all) {}
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    ~Held() { reset(); }
+    void add(std::uint64_t bytes) {
+      own += bytes;
+      sum += bytes;
+    }
+    void reset() { sum -= std::exchange(own, 0); }
+    std::uint64_t& sum;
+    std::uint64_t own = 0;
+  };
+
   void keep_accepting() {
     spawn(context_, accept(std::make_unique<Exists>(accepting_)), [this](const std::string& why) {
       failed_.note(why);
@@ -255,6 +277,7 @@ class HttpLoop {
   HttpLimits limits_;
   FailedConnections failed_;
   std::uint16_t port_ = 0;
+  std::uint64_t held_ = 0;
   Serve serve_;
   bool accepting_ = false, draining_ = false;
   OpenConnections open_{&room_};  // before the context, whose destructor ends the remaining connections

@@ -4,6 +4,7 @@
 #include <hypertune/net/browser_rules.hpp>
 #include <hypertune/net/http_answer.hpp>
 #include <hypertune/net/http_loop.hpp>
+#include <hypertune/net/unread_request.hpp>
 
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -70,11 +71,8 @@ class LoopbackServer {
 
   // The answer to something that is not a valid HTTP request.
   Response refusal_of(const boost::system::error_code& error) const {
-    namespace http = boost::beast::http;
-    if (error == http::error::body_limit)
-      return response(413, fmt::format(R"({{"error":"the body is too large: at most {} bytes"}})", max_body_));
-    if (error == http::error::header_limit) return response(431, R"({"error":"the headers are too large"})");
-    return response(400, fmt::format(R"({{"error":"this is no HTTP request: {}"}})", error.message()));
+    const auto [status, why] = detail::unread_request(error, max_body_);
+    return response(status, fmt::format(R"({{"error":"{}"}})", why));
   }
 
   static std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
