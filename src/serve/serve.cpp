@@ -3,6 +3,7 @@
 
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/read_file.hpp>
+#include <hypertune/detail/run_clock.hpp>
 #include <hypertune/detail/say.hpp>
 #include <hypertune/detail/signal_block.hpp>
 #include <hypertune/detail/wakeup_event.hpp>
@@ -16,6 +17,7 @@
 
 #include <csignal>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -29,6 +31,7 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr double look_seconds = 1;  // between two looks at the record
+constexpr double echo_seconds = 1;  // within which a second signal is that of the first wish
 
 void check(const ServeOptions& options, const detail::ServedProgram& program) {
   const auto require = [](bool right, const char* what) {
@@ -215,13 +218,22 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
   struct sigaction hangup{};
   ::sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) signals.add(SIGHUP);  // ignored: nohup
-  signals.async_wait([&](const boost::system::error_code& error, int) {
-    if (error) return;
-    server.drain();
-    signals.async_wait([&](const boost::system::error_code& second, int) {
-      if (!second) server.stop();
+  // One wish may be heard twice: scancel sends SIGTERM to all processes of a job, and its batch script passes on its own,
+  // some milliseconds later.
+  std::optional<double> told;
+  std::function<void()> listen = [&] {
+    signals.async_wait([&](const boost::system::error_code& error, int number) {
+      if (error) return;
+      const double now = hypertune::detail::steady_seconds();
+      if (told && (number == SIGINT || now - *told >= echo_seconds)) return server.stop();
+      if (!told) {
+        told = now;
+        server.drain();
+      }
+      listen();
     });
-  });
+  };
+  listen();
   server.publish(folder.path() / "status.json");
   if (options.ready) options.ready(server.address());
   if (!server.token().empty())

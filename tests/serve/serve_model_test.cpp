@@ -64,6 +64,9 @@ void make_experiment(const std::filesystem::path& folder) {
         .display = Display::quiet});
 }
 
+/// What the answer for x = -7 waits for; the predictors are forked with it.
+std::filesystem::path release;
+
 /// y = x + the number of the checkpoint; and some inputs that are answered in other ways.
 class Adder {
  public:
@@ -84,6 +87,7 @@ class Adder {
       if (one == -3) ::pause();
       if (one == -5 && number_ == 2) throw std::runtime_error("this version cannot do that");
       if (one == -6) throw std::runtime_error("no version can do that");
+      while (one == -7 && !std::filesystem::exists(release)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
       if (one == -4) std::this_thread::sleep_for(std::chrono::milliseconds(300));
       one += number_;
       if (number_ == 2) one = std::numeric_limits<double>::quiet_NaN();
@@ -463,6 +467,47 @@ TEST_CASE("requests share batches, are refused when too many wait, and are answe
   }
   CHECK(served.wait() == 0);
   CHECK_FALSE(std::filesystem::exists(folder.path() / "serving"));
+}
+
+TEST_CASE("a wish to end that is heard twice leaves time for requests under way, a second wish does not") {
+  const TemporaryDirectory folder;
+  make_experiment(folder);
+  release = folder.path() / "release";
+  const auto begin = [&](Served& served, double x, Answered& answer) {
+    served.until_ready();
+    std::jthread thread([&served, x, &answer] {
+      auto own = served.client();
+      try {
+        answer = ask(own, {x});
+      } catch (const std::exception&) { answer.status = -1; }
+    });
+    auto client = served.client();
+    require_eventually(
+        [&] { return status(client).at("versions").as_array().front().at("ongoing").to_number<int>() == 1; });
+    return thread;
+  };
+  Answered answer;
+  {
+    // As from slurmd, and from a batch script that passes on its own.
+    Served served(folder, {.drain_grace = 600});
+    auto thread = begin(served, -7, answer);
+    for (const int number : {SIGSTOP, SIGTERM, SIGHUP, SIGCONT}) ::kill(served.process(), number);
+    require_eventually([&] {  // it has heard the first
+      try {
+        return served.client().request("/v2/health/live", "", limit).status != 200;
+      } catch (const std::exception&) { return true; }
+    });
+    std::ofstream(release) << "now";
+    thread.join();
+    CHECK(answer.y == std::vector<double>{997});
+    CHECK(served.wait() == 0);
+  }
+  Served served(folder, {.drain_grace = 600});
+  auto thread = begin(served, -3, answer);  // which is never answered
+  for (const int number : {SIGTERM, SIGINT}) ::kill(served.process(), number);
+  CHECK(served.wait() == 0);
+  thread.join();
+  CHECK(answer.status == -1);
 }
 
 TEST_CASE("an experiment without a checkpoint is refused, and what cannot begin ends the server") {
