@@ -41,7 +41,7 @@ class KubernetesCase(Case):
         return subprocess.run([str(TESTK8S), str(cls.state), *map(str, words)], capture_output=True, text=True)
 
     @classmethod
-    def ask(cls, path, method="GET", body=None, kind="application/json"):
+    def ask(cls, path, method="GET", body=None, kind="application/json", read=json.load):
         facts, pki = json.loads((cls.state / "facts.json").read_text()), cls.state / "pki"
         context = ssl.create_default_context(cafile=pki / "ca.crt")
         context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
@@ -49,7 +49,7 @@ class KubernetesCase(Case):
                                          data=json.dumps(body).encode() if body else None,
                                          headers={"Content-Type": kind})
         with urllib.request.urlopen(request, context=context, timeout=30) as answer:
-            return json.load(answer)
+            return read(answer)
 
     def objects(self, kind, group="api/v1"):
         return self.ask(f"{group}/namespaces/default/{kind}")["items"]

@@ -7,6 +7,7 @@ import signal
 import threading
 
 from kubernetes_case import *
+from serving_in_cluster import *
 from support import *
 
 TRAINER = r'''#!/bin/sh
@@ -112,7 +113,7 @@ class SuspendAtBirth:
         self.thread.join()
 
 
-class Kubernetes(KubernetesCase):
+class Kubernetes(ServingInCluster, KubernetesCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()

@@ -8,7 +8,8 @@ from common import CannotBeHad, wait_until
 # Where objects of a kind are, below their group: only of those that the tests and the shipped manifests have.
 PLACES = {"ServiceAccount": "serviceaccounts", "Role": "roles", "RoleBinding": "rolebindings", "Secret": "secrets",
           "NetworkPolicy": "networkpolicies", "Job": "jobs", "Pod": "pods", "ResourceQuota": "resourcequotas",
-          "PersistentVolumeClaim": "persistentvolumeclaims", "ConfigMap": "configmaps", "LimitRange": "limitranges"}
+          "PersistentVolumeClaim": "persistentvolumeclaims", "ConfigMap": "configmaps", "LimitRange": "limitranges",
+          "Deployment": "deployments", "Service": "services"}
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/{}"
 
 
