@@ -11,6 +11,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -158,6 +159,13 @@ int serve_predictor(int socket, const detail::MakePredictor& make, const local::
 
 namespace {
 
+// Nobody can read it, as after the end of the ssh by which the server was started: a program that
+// writes there gets SIGPIPE.
+bool standard_error_is_gone() {
+  pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  return ::poll(&error, 1, 0) > 0 && (error.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+}
+
 // A process that is forked while there are clients must not keep their connections open.
 void close_sockets(int except) {
   std::vector<int> sockets;
@@ -212,7 +220,7 @@ ReplicaProcess ReplicaStarter::start(const ModelFiles& model, int number) {
 ReplicaProcess ReplicaStarter::start_command(const ModelFiles& model, const Slot& slot) const {
   process::SpawnOptions spawn{.in = process::Stream::pipe,
                               .out = process::Stream::pipe,
-                              .err = process::Stream::inherited,
+                              .err = standard_error_is_gone() ? process::Stream::null : process::Stream::inherited,
                               .keeper = process::Keeper::all};
   if (options_.cpus > 0 || options_.gpus > 0)
     for (const auto& [name, value] : local::SlotBinding(cores_, gpus_, options_.cpus > 0).environment(slot))

@@ -88,6 +88,7 @@ class Adder {
       if (one == -5 && number_ == 2) throw std::runtime_error("this version cannot do that");
       if (one == -6) throw std::runtime_error("no version can do that");
       while (one == -7 && !std::filesystem::exists(release)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      if (one == -8) hypertune::detail::write_all(STDERR_FILENO, "-8 is asked\n");
       if (one == -4) std::this_thread::sleep_for(std::chrono::milliseconds(300));
       one += number_;
       if (number_ == 2) one = std::numeric_limits<double>::quiet_NaN();
@@ -508,6 +509,22 @@ TEST_CASE("a wish to end that is heard twice leaves time for requests under way,
   CHECK(served.wait() == 0);
   thread.join();
   CHECK(answer.status == -1);
+}
+
+TEST_CASE("predictors live without a standard error") {
+  const TemporaryDirectory folder;
+  make_experiment(folder);
+  const hypertune::detail::Descriptor own(::dup(STDERR_FILENO));
+  auto [reads, writes] = hypertune::detail::make_pipe();
+  ::dup2(writes.get(), STDERR_FILENO);
+  Served served(folder);
+  ::dup2(own.get(), STDERR_FILENO);
+  writes = {};
+  served.until_ready();
+  reads = {};
+  auto client = served.client();
+  for (int i = 0; i < 3; ++i) CHECK(ask(client, {-8}).y == std::vector<double>{995});
+  CHECK(status(client).at("replicas_lost").to_number<int>() == 0);
 }
 
 TEST_CASE("an experiment without a checkpoint is refused, and what cannot begin ends the server") {

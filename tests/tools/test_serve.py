@@ -22,6 +22,8 @@ for line in sys.stdin:
     x, n, text = (tensor["data"] for tensor in json.loads(line)["inputs"])
     if 666 in n:
         os.kill(os.getpid(), 9)
+    if 55 in n:
+        print("55 is asked", file=sys.stderr, flush=True)
     rows = len(n)
     sums = [float(x[2 * i]) + float(x[2 * i + 1]) + n[i] for i in range(rows)]
     print(json.dumps({"outputs": [{"name": "sum", "datatype": "FP64", "shape": [rows], "data": sums},
@@ -181,6 +183,18 @@ class Serve(ServeCase):
         self.assertEqual(self.infer(4)[0], 200)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(60), 0)
+
+    def test_a_standard_error_that_is_gone_costs_no_request(self):
+        """As that of a server which has outlived the ssh by which it was started."""
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        process = self.served()
+        process.stderr.close()
+        for _ in range(3):
+            self.assertEqual(self.infer(55)[0], 200)
+        self.assertEqual(self.status()["replicas_lost"], 1)
+        process.stderr = None
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
 
     def test_a_compressed_body_is_refused_by_name(self):
         self.run_command("run", self.write(SWEEP), "--quiet")
