@@ -1,4 +1,5 @@
 """Sweeps over ssh: real hosts, each with its own network, processes and home, that are listed, lost and replaced."""
+from served import *
 from support import *
 
 TESTHOSTS = ROOT / "tests/support/hosts/testhosts"
@@ -218,6 +219,98 @@ class Hosts(Case):
         shipped = self.hosts("exec", 1, "--", "sh", "-c", "ls ~/.cache/hypertune/bin/*/").split()
         self.assertEqual(shipped, ["ssh_hosts"])
         self.assert_nothing_on(1, 2)
+
+    # hypertune serve on a host: the commands of docs/serving.md.
+
+    def ssh(self, *words):
+        with (self.folder / "ssh.log").open("a") as log:
+            process = subprocess.Popen(["ssh", "-F", str(self.state / "ssh_config"), *words], cwd=self.folder,
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def serving_host(self, *more):
+        self.up(1, "--share", self.folder, *more)
+        make_served(self, self.folder)
+        shutil.copy(HYPERTUNE, self.folder / "hypertune")  # a host has a /tmp and a home of its own
+        self.client = Client()
+
+    def tunnel(self, *words):
+        """Its process and its end here."""
+        at = ("127.0.0.1", free_port())
+        process = self.ssh("-o", "ExitOnForwardFailure=yes", "-L", f"{at[1]}:127.0.0.1:8000", *words)
+        wait_until(lambda: self.client.ready(at), "the server through the tunnel")
+        return process, at
+
+    def with_connection(self):
+        return self.tunnel("-tt", "host1", "cd /run/share; ./hypertune serve runs/digits --port 8000 -- ./answer.sh")
+
+    def servers(self):
+        return self.on_host(1, "serve runs/digits")
+
+    def assert_no_server(self):
+        wait_until(lambda: not self.servers() and not self.on_host(1, "answer.sh"), "the end of the server", 60)
+        self.assertFalse((self.folder / "runs/digits/serving").exists())
+
+    def test_a_server_ends_with_its_connection_and_answers_what_it_was_asked(self):
+        self.serving_host()
+        connection, at = self.with_connection()
+        _, other = self.tunnel("-N", "host1")
+        self.assertEqual(self.client.predict(at, 8), (200, {"y": [1008]}))
+        slow = in_background(lambda: self.client.predict(other, 7))
+        wait_until(lambda: "seven is asked" in (self.folder / "ssh.log").read_text(), "the request")
+        connection.kill()
+        wait_until(lambda: not self.client.ready(other), "that the server accepts nobody")
+        (self.folder / "release").touch()
+        self.assertEqual(slow(), (200, {"y": [1007]}))
+        self.assert_no_server()
+
+    def test_a_server_ends_in_good_order_at_ctrl_c(self):
+        self.serving_host()
+        at = ("127.0.0.1", free_port())
+        process = subprocess.Popen(
+            ["ssh", "-F", str(self.state / "ssh_config"), "-tt", "-L", f"{at[1]}:127.0.0.1:8000", "host1",
+             "cd /run/share; ./hypertune serve runs/digits --port 8000 -- ./answer.sh"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdin.close)
+        wait_until(lambda: self.client.ready(at), "the server through the tunnel")
+        process.stdin.write(b"\x03")
+        process.stdin.flush()
+        self.assertEqual(process.wait(60), 0)
+        self.assert_no_server()
+
+    def test_a_server_whose_line_is_cut_ends_when_its_host_notices(self):
+        self.serving_host("--sshd", "ClientAliveInterval 1", "--sshd", "ClientAliveCountMax 3")
+        connection, _ = self.with_connection()
+        self.assertEqual(len(self.servers()), 2)  # and its keeper
+        self.hosts("cut", 1)
+        connection.kill()  # of whose end nothing gets there
+        self.assert_no_server()
+
+    def test_a_server_that_is_to_stay_stays(self):
+        self.serving_host()
+        (self.folder / "release").touch()
+        started = self.ssh("host1", f"cd /run/share; nohup ./hypertune serve runs/digits --port 8000 -- ./answer.sh "
+                                    ">serve.log 2>&1 </dev/null & echo $! >serve.pid")
+        self.assertEqual(started.wait(60), 0)
+        for _ in range(2):
+            tunnel, at = self.tunnel("-N", "host1")
+            self.assertEqual(self.client.predict(at, 7), (200, {"y": [1007]}))
+            tunnel.kill()
+            tunnel.wait()
+        self.assertIn("seven is asked", (self.folder / "serve.log").read_text())
+        # One that has no standard error any more stays as well.
+        self.assertEqual(self.ssh("host1", "kill $(cat /run/share/serve.pid)").wait(60), 0)
+        self.assert_no_server()
+        connection, _ = self.tunnel("host1", f"cd /run/share; nohup ./hypertune serve runs/digits --port 8000 -- ./answer.sh")
+        connection.kill()
+        _, at = self.tunnel("-N", "host1")
+        for _ in range(2):
+            self.assertEqual(self.client.predict(at, 7), (200, {"y": [1007]}))
+        self.assertEqual(len(self.servers()), 2)
 
 
 if __name__ == "__main__":
