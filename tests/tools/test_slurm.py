@@ -1,12 +1,13 @@
 """Sweeps on Slurm: workers as jobs, within an allocation, and the driver as a batch job that goes on where it was."""
 import re
 
+from served import *
 from support import *
 
 TESTSLURM = ROOT / "tests/support/slurm/testslurm"
 
 
-class Slurm(Case):
+class SlurmCase(Case):
     def setUp(self):
         super().setUp()
         (self.folder / "train.py").write_text(AWAY_TRAINER)
@@ -31,6 +32,8 @@ class Slurm(Case):
     def jobs(self):
         return self.call("squeue", "-h", "-o", "%j %T").splitlines()
 
+
+class Slurm(SlurmCase):
     def sweep(self, executor, samples=4, steps=4, pause=0):
         return self.write(AWAY_SWEEP.format(executor=executor, failures=0, samples=samples, steps=steps, pause=pause))
 
@@ -243,6 +246,118 @@ class Slurm(Case):
         self.environment["PATH"] = str(self.folder / "bin")
         _, err = self.run_command("run", "sweep.yaml", "--plain", code=2)
         self.assertIn("srun", err)
+
+
+class Serve(SlurmCase):
+    """examples/serving/serve.sbatch as it is, apart from what the test's nodes lack."""
+    def setUp(self):
+        super().setUp()
+        make_served(self, self.folder)
+        bin = self.folder / "bin"
+        bin.mkdir()
+        (bin / "hypertune").symlink_to(HYPERTUNE)
+        self.environment["PATH"] = f"{bin}:{self.environment['PATH']}"
+        shutil.copy(ROOT / "examples/serving/serve.sbatch", self.folder)
+
+    def submit(self, *options):
+        out = self.call("sbatch", "--parsable", "--cpus-per-task=1", "--mem=100", *options, "serve.sbatch", "runs/digits", "--",
+                        "./answer.sh")
+        return out.strip()
+
+    def log(self, number):
+        path = self.folder / f"serve-{number}.log"
+        return path.read_text() if path.exists() else ""
+
+    def state_of(self, number):
+        return re.search("JobState=(\\w+)", self.call("scontrol", "show", "job", number)).group(1)
+
+    def served(self):
+        """Where it says that it listens, once it answers there. All nodes are on this machine."""
+        def answers():
+            try:
+                host, port = (self.folder / "serve.address").read_text().strip().rsplit(":", 1)
+            except (OSError, ValueError):
+                return None
+            self.assertEqual(host, os.uname().nodename)
+            self.client = Client(self.folder / "serve.crt", (self.folder / "serve.token").read_text().strip())
+            at = ("127.0.0.1", int(port))
+            return at if self.client.ready(at) else None
+        return wait_until(answers, "the server", 240)
+
+    def served_again(self, number, node):
+        """After it was queued again. Slurm lets it wait for two minutes, as its last node refuses it for some time: it is sent to
+        the other one at once."""
+        wait_until(lambda: "Restarts=0" not in self.call("scontrol", "show", "job", number), "that it is queued again", 240)
+
+        def begins():
+            subprocess.run(["scontrol", "update", f"jobid={number}", f"excnodelist={node}", "starttime=now"], capture_output=True, timeout=60,
+                           env={**os.environ, **self.environment})
+            return self.state_of(number) == "RUNNING"
+        wait_until(begins, "that it begins again", 240)
+        return self.served()
+
+    def node_of(self, number):
+        return self.call("squeue", "-h", "-j", number, "-o", "%N").strip()
+
+    def begin_slow(self, at, number):
+        slow = in_background(lambda: self.client.predict(at, 7))
+        wait_until(lambda: "seven is asked" in self.log(number), "the request")
+        return slow
+
+    def end_slow(self, slow, at):
+        """What it was asked before it was told to end is answered."""
+        wait_until(lambda: not self.client.accepts(at), "that the server accepts nobody")
+        (self.folder / "release").touch()
+        self.assertEqual(slow(), (200, {"y": [1007]}))
+
+    def test_a_server_that_is_cancelled_answers_what_it_was_asked(self):
+        number = self.submit()
+        at = self.served()
+        self.assertEqual(self.client.predict(at, 8), (200, {"y": [1008]}))
+        self.assertEqual(self.client.predict(at, 8, headers={})[0], 401)
+        self.assertEqual({oct((self.folder / f"serve.{kind}").stat().st_mode & 0o777) for kind in ("token", "pem", "crt", "address")},
+                         {"0o600"})
+        self.assertIn(f"it is served at {os.uname().nodename}:{at[1]}\n", self.log(number))
+        # As docs/serving.md has it, but that the node has no name here.
+        shell = f"curl -sS --cacert serve.crt --connect-to hypertune-serve:443:127.0.0.1:{at[1]} " \
+                "-H @<(echo \"Authorization: Bearer $(cat serve.token)\") https://hypertune-serve/predict -d '{\"x\": [9]}'"
+        if shutil.which("curl"):
+            self.assertEqual(json.loads(self.call("bash", "-c", shell)), {"y": [1009]})
+        slow = self.begin_slow(at, number)
+        self.call("scancel", number)
+        self.end_slow(slow, at)
+        wait_until(lambda: not self.jobs(), "the end of the job", 60)
+        self.assertEqual(self.state_of(number), "CANCELLED")
+        self.assertNotIn("is queued again", self.log(number))
+
+    def test_a_server_whose_time_is_over_answers_again(self):
+        number = self.submit()
+        at = self.served()
+        node = self.node_of(number)
+        slow = self.begin_slow(at, number)
+        token = (self.folder / "serve.token").read_text()
+        self.call("scancel", "--batch", "--signal=TERM", number)  # as --signal=B:TERM does
+        self.end_slow(slow, at)
+        self.assertEqual(self.client.predict(self.served_again(number, node), 8), (200, {"y": [1008]}))
+        self.assertEqual((self.folder / "serve.token").read_text(), token)
+        self.assertIn("it is queued again", self.log(number))
+
+    def test_a_server_that_is_preempted_answers_again(self):
+        number = self.submit("--partition=spotq", "--exclusive")
+        self.served()
+        node = self.node_of(number)
+        self.call("srun", "-p", "urgent", "-w", node, "-n1", "--exclusive", "true")
+        self.assertEqual(self.client.predict(self.served_again(number, node), 8), (200, {"y": [1008]}))
+
+    def test_a_server_whose_node_is_lost_answers_on_another_one(self):
+        number = self.submit()
+        at = self.served()
+        node = self.node_of(number)
+        self.slurm("kill-node", node[1:])
+        again = self.served_again(number, node)
+        self.assertNotEqual(again, at)
+        self.assertNotEqual(self.node_of(number), node)
+        self.assertEqual(self.client.predict(again, 8), (200, {"y": [1008]}))
 
 
 if __name__ == "__main__":
