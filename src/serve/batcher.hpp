@@ -46,7 +46,7 @@ class Batcher {
   Added add(Waiting request, double now, double free_at) {
     if (waiting_.size() >= static_cast<std::size_t>(options_.max_queued_requests)) return Added::full;
     const bool first = waiting_.empty() && free_at <= now;
-    if (!first && std::max(now, free_at) + latency_.mean(request.rows) > request.deadline) return Added::late;
+    if (!first && std::max(now, free_at) + delivery().mean(request.rows) > request.deadline) return Added::late;
     put(std::move(request));
     return Added::waits;
   }
@@ -68,14 +68,14 @@ class Batcher {
     // One that nobody is before is tried, whatever is expected: otherwise nothing would be measured any more.
     const bool first = idle && waiting_.size() == 1;
     std::erase_if(waiting_, [&](const Waiting& one) {
-      const bool late = now + (first ? 0 : latency_.mean(one.rows)) > one.deadline || now > one.expires;
+      const bool late = now + (first ? 0 : delivery().mean(one.rows)) > one.deadline || now > one.expires;
       if (late) step.late.push_back(one.id);
       return late;
     });
     if (waiting_.empty()) return step;
     if (!idle) {
       for (const auto& one : waiting_)
-        step.wake = std::min({step.wake, one.deadline - latency_.mean(one.rows), one.expires});
+        step.wake = std::min({step.wake, one.deadline - delivery().mean(one.rows), one.expires});
       return step;
     }
     const auto [members, rows, full, hurried] = candidates(now);
@@ -91,7 +91,10 @@ class Batcher {
     return step;
   }
 
+  /// A batch took so long until its replica had answered.
   void measured(int rows, double seconds) { latency_.add(rows, seconds); }
+  /// … and so long until all of its clients had been answered, too, which is what their deadlines are for.
+  void delivered(int rows, double seconds) { delivery_.add(rows, seconds); }
   const LatencyModel& latency() const { return latency_; }
   std::size_t size() const { return waiting_.size(); }
   /// All that wait, which then do so no longer.
@@ -121,7 +124,7 @@ class Batcher {
       const Waiting& one = waiting_[i];
       if (one.alone || one.shape != begin.shape) continue;
       deadline = std::min(deadline, one.deadline);
-      found.hurried = now + latency_.mean(found.rows + one.rows) > deadline;
+      found.hurried = now + delivery().mean(found.rows + one.rows) > deadline;
       found.full = found.hurried || found.rows + one.rows > options_.max_batch_size;
       if (found.full) break;
       found.members.push_back(i);
@@ -156,13 +159,15 @@ class Batcher {
     if (options_.latency_objective <= 0) return 0;
     const double deadline = earliest(members);
     // Later than that, a batch with one row more could not be done in time.
-    return deadline == never ? 0 : deadline - latency_.bound(rows + 1) - slack;
+    return deadline == never ? 0 : deadline - delivery().bound(rows + 1) - slack;
   }
 
-  static constexpr double slack = 0.0005;  // seconds that timers and pipes need
+  const LatencyModel& delivery() const { return delivery_.known() ? delivery_ : latency_; }
+
+  static constexpr double slack = 0.0005;  // seconds that timers, and the way of a request to here, need
   BatchOptions options_;
   bool batches_;
-  LatencyModel latency_;
+  LatencyModel latency_, delivery_;
   std::vector<Waiting> waiting_;  // ordered
 };
 

@@ -37,8 +37,8 @@ class LatencyModel {
     return mean_y + slope * (rows - mean_x);
   }
 
-  /// The seconds within which a batch is done, most of the time: the mean and three mean deviations.
-  double bound(double rows) const { return mean(rows) + 3 * std::max(deviation_, 0.0); }
+  /// The seconds within which a batch is done, most of the time: the mean and two mean deviations.
+  double bound(double rows) const { return mean(rows) + 2 * std::max(deviation_, 0.0); }
 
  private:
   double weight_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;

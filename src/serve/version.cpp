@@ -218,7 +218,7 @@ void ModelVersion::answered(Replica& replica, std::string_view bytes, std::optio
   if (member == members_.end()) return;
   const Batch batch = std::exchange(member->batch, {});
   const int rows = member->rows;
-  const double seconds = steady_seconds() - member->begun;
+  const double begun = member->begun, seconds = steady_seconds() - begun;
   ModelAnswer answer;
   try {
     answer = decode_answer(bytes, json);
@@ -246,6 +246,11 @@ void ModelVersion::answered(Replica& replica, std::string_view bytes, std::optio
       from += own;
       finish(pending, 200, {});
     }
+    // Runs after the coroutines that have been woken, each of which writes an answer.
+    if (!batch.front()->probe)
+      asio::post(parts_.io, [weak = weak_from_this(), rows, begun] {
+        if (const auto self = weak.lock()) self->batcher_->delivered(rows, steady_seconds() - begun);
+      });
   } else if (batch.size() == 1) {
     finish(batch.front(), answer.status, std::move(answer.error));
   } else {  // one of them is the cause: each is asked alone
