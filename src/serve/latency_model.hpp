@@ -12,7 +12,12 @@ class LatencyModel {
  public:
   void add(double rows, double seconds) {
     if (weight_ > 0) {
-      const double error = std::fabs(seconds - mean(rows));
+      const double expected = mean(rows);
+      // One that took much longer than expected was held up, and says little of the next ones, unless they do so, too.
+      const double limit = 1.05 * expected + 3 * std::max(deviation_, 0.0);
+      held_up_ = deviation_ >= 0 && seconds > limit ? held_up_ + 1 : 0;
+      if (held_up_ == 1 || held_up_ == 2) seconds = limit;
+      const double error = std::fabs(seconds - expected);
       deviation_ = deviation_ < 0 ? error : deviation_ + 0.1 * (error - deviation_);
     }
     for (double* sum : {&weight_, &x_, &y_, &xx_, &xy_}) *sum *= 0.98;
@@ -43,6 +48,7 @@ class LatencyModel {
  private:
   double weight_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
   double deviation_ = -1;  // mean absolute error of the mean; below 0: not known
+  int held_up_ = 0;        // batches without another one between them
 };
 
 }  // namespace hypertune::inline v0::serving

@@ -205,9 +205,19 @@ TEST_CASE("the time of a batch is learnt: a part for itself, and one for each ro
   CHECK(model.mean(1) == Approx(0.005).margin(0.0002));
   CHECK(model.mean(16) == Approx(0.020).margin(0.0006));
   CHECK(model.bound(8) > model.mean(8));
+  // One was held up.
+  const double bound = model.bound(8);
+  model.add(8, 0.100);
+  CHECK(model.mean(8) == Approx(0.012).margin(0.0002));
+  CHECK(model.bound(8) < bound + 0.0005);
   // It has become twice as slow.
   for (int i = 0; i < 400; ++i) model.add(1 + i % 8, 0.008 + 0.002 * (1 + i % 8));
   CHECK(model.mean(8) == Approx(0.024).margin(0.0005));
+  // Larger batches than those before.
+  LatencyModel small;
+  for (int i = 0; i < 100; ++i) small.add(1, 0.001);
+  for (int i = 0; i < 10; ++i) small.add(32, 0.032);
+  CHECK(small.mean(32) == Approx(0.032).margin(0.004));
 }
 
 TEST_CASE("under bursts, batches by deadline answer at least 1.5 times as many in time as Triton's rule") {
