@@ -20,8 +20,9 @@ def main():
                       "outputs": [{"name": "digit", "datatype": "INT64", "shape": [-1]},
                                   {"name": "probability", "datatype": "FP64", "shape": [-1, 10]}]}), flush=True)
     for line in sys.stdin:
+        request = json.loads(line)
         try:
-            pixels = json.loads(line)["inputs"][0]
+            pixels = request["inputs"][0]
             images = np.array(pixels["data"], dtype=np.float32).reshape(pixels["shape"])
             probability = model.predict_proba(images)
             digit = model.classes_[probability.argmax(axis=1)]
@@ -30,7 +31,7 @@ def main():
                                    "data": probability.ravel().tolist()}]}
         except ValueError as error:  # the request is wrong: scikit-learn refuses values such as NaN
             answer = {"error": str(error)}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps({"id": request["id"], **answer}), flush=True)
 
 
 if __name__ == "__main__":

@@ -24,8 +24,9 @@ def main():
     print(json.dumps({"inputs": [{"name": "point", "datatype": "FP32", "shape": [-1, 2]}],
                       "outputs": [{"name": "in_ring", "datatype": "FP32", "shape": [-1]}]}), flush=True)
     for line in sys.stdin:
+        request = json.loads(line)
         try:
-            point = json.loads(line)["inputs"][0]
+            point = request["inputs"][0]
             data = [float(value) for value in point["data"]]  # numbers that are not finite are texts: "NaN", "-Infinity"
             with torch.inference_mode():
                 x = torch.tensor(data, dtype=torch.float32, device=device).reshape(point["shape"])
@@ -33,7 +34,7 @@ def main():
             answer = {"outputs": [{"name": "in_ring", "datatype": "FP32", "shape": [len(probability)], "data": probability}]}
         except RuntimeError as error:  # of the GPU, for example: no fault of the request
             answer = {"error": str(error), "status": 500}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps({"id": request["id"], **answer}), flush=True)
 
 
 if __name__ == "__main__":

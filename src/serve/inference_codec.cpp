@@ -8,6 +8,7 @@
 
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/stream_parser.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,10 +37,13 @@ std::string shown(const json::value& value) {
   if (value.is_array()) return "a list";
   if (value.is_object()) return "an object";
   std::string text;
-  if (value.is_double())
+  if (value.is_double()) {
     hypertune::detail::append_json(text, value.get_double());
-  else
+    if (text.find_first_not_of("-0123456789") == std::string::npos)
+      text += ".0";  // what is wrong with it may be its form
+  } else {
     text = json::serialize(value);
+  }
   constexpr std::size_t most = 60;
   if (text.size() > most) text = text.substr(0, most) + "…";
   return text;
@@ -337,7 +341,11 @@ json::value parse(std::string_view text, json::storage_ptr storage) {
     fail(Errc::input, "the body is empty: an inference request is a JSON object with 'inputs'");
   if (!hypertune::detail::is_utf8(text))
     fail(Errc::input, "the body is not valid JSON: it has bytes that are no UTF-8");
-  fail(Errc::input, "the body is not valid JSON, or is nested more than 64 deep");
+  json::stream_parser parser({}, {.max_depth = 64});
+  boost::system::error_code error;
+  const auto at = parser.write_some(text.data(), text.size(), error);
+  if (!error) parser.finish(error);
+  fail(Errc::input, "the body is not valid JSON: {}, after {} bytes", error.message(), at);
 }
 
 const json::object& object_of(const json::value& value) {
@@ -574,10 +582,10 @@ InferenceRequest decode_request(std::string_view body, std::optional<std::size_t
   return request;
 }
 
-Encoded encode_inputs(const std::vector<Tensor>& inputs, bool as_binary) {
+Encoded encode_inputs(const std::vector<Tensor>& inputs, bool as_binary, std::uint64_t id) {
   Encoded out;
   std::string binary;
-  out.bytes = R"({"inputs":)";
+  out.bytes = id != 0 ? fmt::format(R"({{"id":"{}","inputs":)", id) : R"({"inputs":)";
   put_list(out.bytes, 0, inputs.size(), [&](std::size_t i) { put_tensor(out, binary, inputs[i], as_binary); });
   out.bytes += '}';
   finish(out, binary);
@@ -624,6 +632,8 @@ ModelAnswer decode_answer(std::string_view body, std::optional<std::size_t> size
   const json::value value = parse(text, &memory);
   const auto& object = object_of(value);
   ModelAnswer answer;
+  if (const auto* id = value_in(object, "id"); id != nullptr && !id->is_null())
+    answer.id = id->is_string() ? std::string(view(id->get_string())) : json::serialize(*id);
   if (const auto* error = value_in(object, "error")) {
     answer.error = error->is_string() ? std::string(view(error->get_string())) : json::serialize(*error);
     if (answer.error.empty()) answer.error = "the model gave no reason";
@@ -631,8 +641,29 @@ ModelAnswer decode_answer(std::string_view body, std::optional<std::size_t> size
     if (status != nullptr && status->is_int64() && status->get_int64() >= 500) answer.status = 500;
     return answer;
   }
-  answer.outputs = tensors_from(object, "outputs", binary, limits);
+  try {
+    answer.outputs = tensors_from(object, "outputs", binary, limits);
+  } catch (const Error& error) {
+    answer.error = fmt::format("the model's answer is wrong: {}", error.what());
+    answer.status = 500;
+  }
   return answer;
+}
+
+bool is_message(std::string_view line, bool first) {
+  constexpr std::string_view spaces = " \t\r\n";
+  const auto after = [&](std::size_t at) { return line.find_first_not_of(spaces, at); };
+  const auto begin = after(0);
+  if (begin == std::string_view::npos || line[begin] != '{') return false;
+  const auto has = [&](std::string_view key) {
+    for (auto at = line.find(key); at != std::string_view::npos; at = line.find(key, at + 1))
+      if (const auto next = after(at + key.size()); next != std::string_view::npos && line[next] == ':') return true;
+    return false;
+  };
+  if (has(R"("outputs")") || has(R"("error")")) return true;
+  if (!first) return false;
+  const auto next = after(begin + 1);
+  return has(R"("inputs")") || (next != std::string_view::npos && line[next] == '}');
 }
 
 std::optional<Signature> decode_signature(std::string_view text) {

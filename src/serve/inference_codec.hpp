@@ -54,21 +54,26 @@ struct DecodeLimits {
 /// and what was expected. Whether the model takes such inputs is not checked.
 InferenceRequest decode_request(std::string_view body, std::optional<std::size_t> json = std::nullopt,
                                 const DecodeLimits& limits = {});
-/// Inputs to be sent to a model.
-Encoded encode_inputs(const std::vector<Tensor>& inputs, bool binary);
+/// Inputs to be sent to a model. `id`: of the message; 0: none.
+Encoded encode_inputs(const std::vector<Tensor>& inputs, bool binary, std::uint64_t id = 0);
 /// The outputs that the request asks for, in the form that it asks for. Error of kind `input`: texts that are no UTF-8, and are not
 /// to be binary.
 Encoded encode_answer(const InferenceAnswer& answer, const InferenceRequest& request);
 
-/// What a model has answered: its outputs, or why it has none. Numbers that are not finite may be written as Python does.
-/// Error of kind `input` if it is no such answer.
+/// What a model has answered: its outputs, or why it has none; faults of the outputs are such an error, too. Numbers that are
+/// not finite may be written as Python does. Error of kind `input` if it is no JSON object.
 struct ModelAnswer {
+  std::optional<std::string> id;  ///< of the message that it answers, if it says so
   std::vector<Tensor> outputs;
   std::string error;  ///< empty: none
   int status = 400;   ///< of HTTP, for an error: 400 or 500
 };
 ModelAnswer decode_answer(std::string_view body, std::optional<std::size_t> json = std::nullopt,
                           const DecodeLimits& limits = {});
+
+/// Whether a line that a program has printed is meant as its first line (`first`) or as an answer: an object with 'outputs' or
+/// 'error', or, as the first one, with 'inputs' or empty. Others are what libraries print. It may still be no valid JSON.
+bool is_message(std::string_view line, bool first);
 
 /// The metadata of a model: its inputs and outputs; nullopt if the object has neither. Error of kind `input`.
 std::optional<Signature> decode_signature(std::string_view json);

@@ -50,7 +50,8 @@ void Replica::begin(double seconds) {
 }
 
 void Replica::send(const std::vector<Tensor>& inputs, double seconds) {
-  const Encoded message = encode_inputs(inputs, framed_);
+  ++asked_;
+  const Encoded message = encode_inputs(inputs, framed_, framed_ ? 0 : asked_);
   out_.clear();
   if (framed_) {
     const FrameHead head{message.bytes.size(), message.json};
@@ -136,10 +137,10 @@ bool Replica::next_message() {
   const auto line = std::string_view(whole).substr(0, end);
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return true;
   // Libraries print to standard output whatever they like.
-  if (!line.substr(line.find_first_not_of(" \t\r")).starts_with('{')) {
+  if (!is_message(line, state_ == State::starting)) {
     if (!std::exchange(stray_, true))
       hypertune::detail::say(
-          fmt::format("hypertune: replica {} printed '{}', which is no JSON: such lines are passed over", number_,
+          fmt::format("hypertune: replica {} printed '{}', which is no answer: such lines are passed over", number_,
                       line.substr(0, 200)));
     return true;
   }

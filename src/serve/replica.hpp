@@ -45,6 +45,10 @@ class Replica : public std::enable_shared_from_this<Replica> {
   void begin(double seconds);
   /// Sends a batch to an idle one. It is ended if it has not answered after `seconds`.
   void send(const std::vector<Tensor>& inputs, double seconds);
+  /// Ends it because of what it has answered.
+  void distrust(const std::string& why) { lost(why); }
+  /// The number of what it was asked last, which a command's answer may repeat.
+  std::uint64_t asked() const { return asked_; }
   /// Ends it, without a call of `ended`.
   void end();
 
@@ -73,6 +77,7 @@ class Replica : public std::enable_shared_from_this<Replica> {
   State state_ = State::starting;
   std::array<char, 65536> piece_;
   std::string in_, out_;
+  std::uint64_t asked_ = 0;
   bool writing_ = false;      // `out_` is being sent
   std::size_t searched_ = 0;  // bytes of `in_` that are known to have no end of a line
   bool stray_ = false;        // a line that is no message was told

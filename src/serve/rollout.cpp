@@ -47,8 +47,12 @@ std::vector<std::shared_ptr<ModelVersion>> Rollout::all() const {
   return found;
 }
 
-void Rollout::offer(std::shared_ptr<const ModelFiles> files) {
+void Rollout::offer(std::shared_ptr<const ModelFiles> files, bool pinned) {
   rejection_.clear();
+  if (pinned && live_ && candidate_ && candidate_->files().version != files->version) {
+    next_ = nullptr;
+    give_up_candidate();
+  }
   if (candidate_) {
     next_ = std::move(files);  // the newest of those that come meanwhile
     return;
@@ -66,12 +70,8 @@ void Rollout::start(std::shared_ptr<const ModelFiles> files) {
 
 std::string Rollout::roll_back() {
   next_ = nullptr;
-  if (live_ && candidate_) {  // it goes, and the live one stays
-    candidate_->retire();
-    retiring_.push_back(std::exchange(candidate_, nullptr));
-    validating_ = canary_ = false;
-    canary_end_.cancel();
-    say(fmt::format("hypertune: version {} stays", live_->files().version));
+  if (live_ && candidate_) {
+    give_up_candidate();
     return live_->files().version;
   }
   if (!previous_ || candidate_) return {};
@@ -79,6 +79,15 @@ std::string Rollout::roll_back() {
   start(std::exchange(previous_, nullptr));
   proven_ = true;
   return name;
+}
+
+// It goes, and the live one stays.
+void Rollout::give_up_candidate() {
+  candidate_->retire();
+  retiring_.push_back(std::exchange(candidate_, nullptr));
+  validating_ = canary_ = false;
+  canary_end_.cancel();
+  say(fmt::format("hypertune: version {} stays", live_->files().version));
 }
 
 std::shared_ptr<ModelVersion> Rollout::choose(std::string_view wanted) {

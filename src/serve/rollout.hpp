@@ -28,7 +28,8 @@ class Rollout {
   Rollout(const Rollout&) = delete;
   Rollout& operator=(const Rollout&) = delete;
 
-  void offer(std::shared_ptr<const ModelFiles> files);
+  /// `pinned`: the user wants this one, and no other: one that is to take over is given up.
+  void offer(std::shared_ptr<const ModelFiles> files, bool pinned = false);
   /// A version that is to take over is given up; if there is none, the one before the live one takes over again, without a
   /// canary. Returns the name of that which is live then; "": there is none.
   std::string roll_back();
@@ -37,6 +38,8 @@ class Rollout {
   std::shared_ptr<ModelVersion> choose(std::string_view wanted = {});
   /// The live one; nullptr: there is none yet.
   const std::shared_ptr<ModelVersion>& live() const { return live_; }
+  /// Whether it has its share of the requests, and is not the live one.
+  bool is_canary(const ModelVersion& version) const { return canary_ && candidate_.get() == &version; }
   /// All of which processes exist, the live one first.
   std::vector<std::shared_ptr<ModelVersion>> all() const;
   /// The version that would come back; "": none.
@@ -53,6 +56,7 @@ class Rollout {
 
  private:
   void on_change();
+  void give_up_candidate();
   void start(std::shared_ptr<const ModelFiles> files);
   boost::asio::awaitable<void> validate(std::shared_ptr<ModelVersion> version);
   std::optional<InferenceRequest> probe_for(const ModelVersion& version) const;

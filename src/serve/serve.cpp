@@ -11,6 +11,7 @@
 #include <hypertune/net/failed_connections.hpp>
 #include <hypertune/serve/serve.hpp>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <fmt/format.h>
@@ -60,6 +61,12 @@ void check(const ServeOptions& options, const detail::ServedProgram& program) {
   require(options.max_connections >= 1, "max_connections is 1 or more");
   require(options.name.find_first_of("/?#% ") == std::string::npos, "a name has no space, and none of / ? # %");
   require(options.canary_share >= 0 && options.canary_share < 1, "canary_share is from 0 to below 1");
+  boost::system::error_code error;
+  const auto address = asio::ip::make_address(options.listen, error);
+  require(error || !address.is_loopback() || (options.token.empty() && options.identity.empty()),
+          "a token and an identity are for --listen with an address beyond loopback: on loopback every user of this "
+          "machine "
+          "may ask");
   require(program.make || !program.command.empty(), "there is no command");
 }
 
@@ -79,7 +86,8 @@ class Follower {
  public:
   /// `found` and `trouble` are called on the follower's thread.
   Follower(ModelSource& source, bool follow, std::string pin, std::string current,
-           std::function<void(std::shared_ptr<const ModelFiles>)> found, std::function<void(std::string)> trouble)
+           std::function<void(std::shared_ptr<const ModelFiles>, bool pinned)> found,
+           std::function<void(std::string)> trouble)
       : source_(source),
         follow_(follow),
         pin_(std::move(pin)),
@@ -137,6 +145,7 @@ class Follower {
       wake_.wait_for(look_seconds);
     }
   }
+  // `pin`: the version that is wanted; "": the best.
   void look(const std::string& pin) {
     std::string current, pinned;
     {
@@ -151,7 +160,7 @@ class Follower {
       pin_ = pin;
       if (files) current_ = files->version;
     }
-    if (files) found_(std::move(files));
+    if (files) found_(std::move(files), !pin.empty());
   }
 
   ModelSource& source_;
@@ -159,7 +168,7 @@ class Follower {
   std::mutex mutex_;
   std::string pin_, current_;
   std::vector<Asked> asked_;
-  std::function<void(std::shared_ptr<const ModelFiles>)> found_;
+  std::function<void(std::shared_ptr<const ModelFiles>, bool)> found_;
   std::function<void(std::string)> trouble_;
   hypertune::detail::WakeupEvent wake_;
   std::jthread thread_;
@@ -201,8 +210,8 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
     say("hypertune: no trial has a checkpoint yet: the server waits for one");
   Follower follower(
       source, options.follow, options.pin, current,
-      [&](std::shared_ptr<const ModelFiles> files) {
-        asio::post(io, [&, files = std::move(files)] { server.rollout().offer(files); });
+      [&](std::shared_ptr<const ModelFiles> files, bool pinned) {
+        asio::post(io, [&, files = std::move(files), pinned] { server.rollout().offer(files, pinned); });
       },
       [told = std::string()](const std::string& why) mutable {
         if (std::exchange(told, why) != why) say("hypertune: the experiment cannot be read: " + why);

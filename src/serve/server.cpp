@@ -92,8 +92,9 @@ std::optional<std::size_t> json_size(const Server::Request& request) {
   return size;
 }
 
-std::string_view text_of(ModelVersion::State state) {
-  switch (state) {
+std::string_view state_of(const Rollout& rollout, const ModelVersion& version) {
+  if (rollout.is_canary(version)) return "canary";
+  switch (version.state()) {
     case ModelVersion::State::starting: return "starting";
     case ModelVersion::State::ready: return "ready";
     case ModelVersion::State::failed: return "failed";
@@ -101,6 +102,9 @@ std::string_view text_of(ModelVersion::State state) {
   }
   return "unknown";
 }
+
+/// Whether one of its replicas runs.
+bool answers(const std::shared_ptr<ModelVersion>& version) { return version && version->ready_replicas() > 0; }
 
 /// Takes the next part of a path: "a" of "/a/b", of which "/b" is left.
 std::string_view next_part(std::string_view& path) {
@@ -264,7 +268,6 @@ std::optional<Server::Response> Server::at_once_within(const Request& request, A
   if (path == "/predict") return posts ? begin(request, asked, {}) : wrong_method("POST");
   if (path == "/serve/pin" || path == "/serve/rollback")
     return posts ? steer(request, path.substr(7), asked) : wrong_method("POST");
-  const bool live = rollout_.live() != nullptr;
   if (path == "/metrics" || path == "/serve/status" || path == "/v2" || path == "/v2/" ||
       path.starts_with("/v2/health/")) {
     if (!reads) return wrong_method("GET");
@@ -272,9 +275,10 @@ std::optional<Server::Response> Server::at_once_within(const Request& request, A
       return response(200, prometheus_text(metrics_, gauges()), "text/plain; version=0.0.4; charset=utf-8");
     if (path == "/serve/status") return response(200, status());
     if (path == "/v2/health/live") return response(200, R"({"live":true})");
-    if (path == "/v2/health/ready")
-      return response(live && !loop_.draining() ? 200 : 503,
-                      live ? R"({"live":true,"ready":true})" : R"({"live":true,"ready":false})");
+    if (path == "/v2/health/ready") {
+      const bool ready = answers(rollout_.live()) && !loop_.draining();
+      return response(ready ? 200 : 503, ready ? R"({"live":true,"ready":true})" : R"({"live":true,"ready":false})");
+    }
     if (path.starts_with("/v2/health/")) return refusal(404, "there are /v2/health/live and /v2/health/ready");
     return response(
         200, fmt::format(R"({{"name":"hypertune","version":"{}","extensions":["binary_tensor_data"]}})", version_text));
@@ -296,8 +300,8 @@ std::optional<Server::Response> Server::at_once_within(const Request& request, A
     if (!wanted.empty() && !chosen) return refusal(404, fmt::format("there is no version '{}'", wanted.substr(0, 100)));
     if (path == "/ready") {
       JsonWriter out;
-      out.begin_object().member("name", model_).member("ready", chosen != nullptr).end_object();
-      return response(chosen ? 200 : 503, out.take());
+      out.begin_object().member("name", model_).member("ready", answers(chosen)).end_object();
+      return response(answers(chosen) ? 200 : 503, out.take());
     }
     if (!chosen) return refusal(503, "no version of the model is ready yet");
     return response(200, metadata_of(*chosen));
@@ -423,7 +427,7 @@ std::string Server::status() const {
   out.key("versions").begin_array();
   for (const auto& one : rollout_.all()) {
     const auto& files = one->files();
-    out.begin_object().member("version", files.version).member("state", text_of(one->state()));
+    out.begin_object().member("version", files.version).member("state", state_of(rollout_, *one));
     out.member("trial", files.info.trial).member("steps", files.info.steps);
     if (files.value) out.member("metric", files.value->metric).member("value", files.value->value);
     out.member("replicas", one->ready_replicas()).member("wanted", one->wanted());
@@ -443,7 +447,7 @@ Gauges Server::gauges() const {
   Gauges found;
   found.model = model_;
   for (const auto& one : rollout_.all())
-    found.versions.push_back({one->files().version, std::string(text_of(one->state())), one->ready_replicas(),
+    found.versions.push_back({one->files().version, std::string(state_of(rollout_, *one)), one->ready_replicas(),
                               one->waiting(), one->ongoing()});
   found.connections = const_cast<hypertune::detail::HttpLoop&>(loop_).open().size();
   return found;

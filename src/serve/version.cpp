@@ -20,6 +20,8 @@ using hypertune::detail::steady_seconds;
 
 namespace {
 
+constexpr int most_failed_starts = 3;
+
 /// Where the rows from number `from` on begin in the data of a tensor.
 std::size_t offset_of_row(const Tensor& tensor, std::size_t from, std::size_t rows) {
   if (tensor.datatype != Datatype::bytes) return rows == 0 ? 0 : tensor.data.size() / rows * from;
@@ -119,6 +121,7 @@ void ModelVersion::ready(std::optional<Signature> signature) {
 
 void ModelVersion::add(const std::shared_ptr<Pending>& pending) {
   if (state_ != State::ready) return pending->answer(503, "the model is not ready");
+  if (out_of_order()) return pending->answer(503, "no replica of the model can be started at present");
   auto& request = pending->request;
   try {
     if (signature_) {
@@ -216,12 +219,18 @@ std::list<ModelVersion::Member>::iterator ModelVersion::member_of(const Replica&
 void ModelVersion::answered(Replica& replica, std::string_view bytes, std::optional<std::size_t> json) {
   const auto member = member_of(replica);
   if (member == members_.end()) return;
-  const Batch batch = std::exchange(member->batch, {});
-  const int rows = member->rows;
-  const double begun = member->begun, seconds = steady_seconds() - begun;
   ModelAnswer answer;
   try {
     answer = decode_answer(bytes, json);
+  } catch (const Error& error) {  // two lines in one, for example: which request the next one answers is unknown
+    return replica.distrust(fmt::format("its answer is wrong: {}", error.what()));
+  }
+  if (answer.id && *answer.id != std::to_string(replica.asked()))
+    return replica.distrust(fmt::format("it was asked {}, and has answered {}", replica.asked(), *answer.id));
+  const Batch batch = std::exchange(member->batch, {});
+  const int rows = member->rows;
+  const double begun = member->begun, seconds = steady_seconds() - begun;
+  try {
     if (answer.error.empty() && signature_) {
       match_outputs(answer.outputs, *signature_);
       if (signature_->batches() && answer.outputs.front().rows() != rows)
@@ -252,6 +261,7 @@ void ModelVersion::answered(Replica& replica, std::string_view bytes, std::optio
         if (const auto self = weak.lock()) self->batcher_->delivered(rows, steady_seconds() - begun);
       });
   } else if (batch.size() == 1) {
+    if (answer.status >= 500) tell_wrong(answer.error);
     finish(batch.front(), answer.status, std::move(answer.error));
   } else {  // one of them is the cause: each is asked alone
     for (const auto& pending : batch) {
@@ -273,11 +283,17 @@ void ModelVersion::ended(Replica& replica, const std::string& why) {
   say(fmt::format("hypertune: replica {} of version {} is lost: {}", replica.number(), files_->version, why));
   again(batch, !replica.unsent() && !parts_.starter.gone(), why);
   ++failed_starts_;
-  if (state_ == State::starting && (failed_starts_ >= 3 || why.starts_with("it could not begin")))
+  if (state_ == State::starting && (failed_starts_ >= most_failed_starts || why.starts_with("it could not begin")))
     return fail_version(why);
   // A retired one goes on until its last request is answered.
   if (state_ == State::failed || (state_ == State::retired && all_.empty())) return end_if_done();
   restart_after(std::min(10.0, 0.05 * std::exp2(failed_starts_)));
+  if (out_of_order()) {
+    if (failed_starts_ == most_failed_starts)
+      say(fmt::format("hypertune: version {} cannot answer: requests are refused until a replica can be started",
+                      files_->version));
+    refuse_all();
+  }
   pump();
 }
 
@@ -302,15 +318,34 @@ void ModelVersion::again(Batch batch, bool guilty, const std::string& why) {
       continue;
     }
     pending->place.alone = true;
+    pending->place.expires = steady_seconds() + parts_.options.request_timeout;  // it did not wait meanwhile
     batcher_->put_back(pending->place);
   }
 }
 
 void ModelVersion::finish(const std::shared_ptr<Pending>& pending, int status, std::string why) {
   all_.erase(pending->place.id);
-  if (status == 200) ++answered_;
-  if (status >= 500) ++failed_;
+  if (status == 200 && !pending->probe) ++answered_;
+  if (status >= 500 && !pending->probe) ++failed_;
   pending->answer(status, std::move(why));
+}
+
+void ModelVersion::tell_wrong(const std::string& why) {
+  const double now = steady_seconds();
+  if (told_wrong_ >= 0 && now < told_wrong_ + 60) return;
+  told_wrong_ = now;
+  say(fmt::format("hypertune: version {} fails at requests (told once a minute): {}", files_->version, why));
+}
+
+bool ModelVersion::out_of_order() const {
+  return state_ == State::ready && failed_starts_ >= most_failed_starts && ready_replicas() == 0;
+}
+
+void ModelVersion::refuse_all() {
+  if (batcher_) batcher_->take_all();
+  std::vector<std::shared_ptr<Pending>> all;
+  for (const auto& [id, pending] : all_) all.push_back(pending);
+  for (const auto& pending : all) finish(pending, 503, "no replica of the model can be started at present");
 }
 
 void ModelVersion::fail_all(int status, const std::string& why) {
@@ -324,6 +359,8 @@ void ModelVersion::fail_version(const std::string& why) {
   // One that has served before goes on trying: what is missing may come back.
   if (state_ == State::ready) {
     say(fmt::format("hypertune: no replica of version {} can be started: {}", files_->version, why));
+    failed_starts_ = std::max(failed_starts_, most_failed_starts);
+    if (out_of_order()) refuse_all();
     return restart_after(5);
   }
   state_ = State::failed;

@@ -100,6 +100,9 @@ class ModelVersion : public std::enable_shared_from_this<ModelVersion> {
   void fail_all(int status, const std::string& why);
   void fail_version(const std::string& why);
   void end_if_done();
+  bool out_of_order() const;
+  void refuse_all();
+  void tell_wrong(const std::string& why);
   void restart_after(double seconds);
   double free_at() const;
   std::list<Member>::iterator member_of(const Replica& replica);
@@ -114,6 +117,7 @@ class ModelVersion : public std::enable_shared_from_this<ModelVersion> {
   std::unordered_map<RequestId, std::shared_ptr<Pending>> all_;
   std::list<Member> members_;
   int wanted_ = 0, failed_starts_ = 0;
+  double told_wrong_ = -1;  // when a wrong answer was told last
   RequestId next_id_ = 0;
   std::uint64_t answered_ = 0, failed_ = 0;
   boost::asio::steady_timer wake_, restart_;

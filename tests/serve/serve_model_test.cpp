@@ -436,6 +436,31 @@ TEST_CASE("a canary that fails no more than the live version stays one until its
   CHECK(client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 200);
 }
 
+TEST_CASE("a canary is given up when another version is pinned") {
+  const TemporaryDirectory folder;
+  make_experiment(folder);
+  const Served served(folder, {.canary_share = 0.5, .canary_time = 600});
+  served.until_ready();
+  auto client = served.client();
+  const auto canary = [&](const std::string& version) {
+    require_eventually([&] {
+      const auto now = status(client);
+      for (const auto& one : now.at("versions").as_array())
+        if (one.at("state").as_string() == "canary") return one.at("version").as_string() == version;
+      return false;
+    });
+  };
+  CHECK(pin(client, "0-3") == 202);
+  canary("0-3");
+  CHECK(pin(client, "1-2") == 202);
+  canary("1-2");
+  CHECK(client.request("/v2/models/numbers/versions/0-3/ready", "", limit).status == 404);
+  CHECK(pin(client, "1-3") == 202);  // the live one
+  require_eventually([&] { return status(client).at("versions").as_array().size() == 1; });
+  for (int i = 0; i < 8; ++i) CHECK(ask(client, {1}).version == "1-3");
+  CHECK(status(client).at("swaps").to_number<int>() == 0);
+}
+
 TEST_CASE("requests share batches, are refused when too many wait, and are answered before the end") {
   const TemporaryDirectory folder;
   make_experiment(folder);

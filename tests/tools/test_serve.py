@@ -32,9 +32,37 @@ for line in sys.stdin:
 '''
 
 
+# Prints more than answers: lines of a log, and now and then an answer too many.
+TALKER = r'''
+import json, os, sys
+print(json.dumps({"level": "info", "msg": "loading"}), flush=True)
+print(json.dumps({"inputs": [{"name": "n", "datatype": "INT64", "shape": [1]}], "outputs": [{"name": "same", "datatype": "INT64", "shape": [1]}]}), flush=True)
+for line in sys.stdin:
+    request = json.loads(line)
+    n = request["inputs"][0]["data"][0]
+    if n % 5 == 0:
+        print(json.dumps({"level": "error", "msg": "slow batch"}), flush=True)
+    answer = json.dumps({"id": request["id"], "outputs": [{"name": "same", "datatype": "INT64", "shape": [1], "data": [n]}]})
+    print(answer + "\n" + answer if n % 7 == 0 else answer[:20] + "\n" + answer if n % 11 == 0 else answer, flush=True)
+'''
+
+# Cannot start any more once there is a file.
+FRAGILE = r'''
+import json, pathlib, sys
+if pathlib.Path("gone").exists():
+    sys.exit(3)
+print(json.dumps({"inputs": [{"name": "n", "datatype": "INT64", "shape": [1]}], "outputs": [{"name": "same", "datatype": "INT64", "shape": [1]}]}), flush=True)
+for line in sys.stdin:
+    n = json.loads(line)["inputs"][0]["data"][0]
+    if n == 666:
+        sys.exit(1)
+    print(json.dumps({"outputs": [{"name": "same", "datatype": "INT64", "shape": [1], "data": [n]}]}), flush=True)
+'''
+
+
 class ServeCase(Case):
-    def served(self, *options, environment={}):
-        self.write(ANSWERER, "answer.py")
+    def served(self, *options, environment={}, program=ANSWERER):
+        self.write(program, "answer.py")
         self.environment.update(environment)
         process = self.start("serve", "runs/digits", *options, "--", "python3", "answer.py")
         self.addCleanup(process.communicate)
@@ -196,6 +224,39 @@ class Serve(ServeCase):
         process.terminate()
         self.assertEqual(process.wait(30), 0)
 
+    def test_what_a_program_prints_beside_its_answers_is_nobodys_answer(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served(program=TALKER)
+        wrong = []
+
+        def go_on(first):
+            for n in range(first, first + 150):
+                status, answer = self.ask("POST", "/predict", {"n": [n]})
+                if (status, answer) != (200, {"same": [n]}) and status != 500:
+                    wrong.append((n, status, answer))
+        clients = [threading.Thread(target=go_on, args=[1000 * i]) for i in range(4)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(self.ask("POST", "/predict", {"n": [5]}), (200, {"same": [5]}))   # after a line of a log
+
+    def test_it_is_not_ready_while_no_program_can_be_started(self):
+        self.run_command("run", self.write(SWEEP), "--quiet")
+        self.served(program=FRAGILE)
+        self.assertEqual(self.ask("POST", "/predict", {"n": [1]})[0], 200)
+        (self.folder / "gone").touch()
+        status, answer = self.ask("POST", "/predict", {"n": [666]})
+        self.assertEqual(status, 503)
+        self.assertIn("no replica of the model can be started", answer["error"])
+        for path in ("/v2/health/ready", "/v2/models/digits/ready"):
+            self.assertEqual(self.ask("GET", path)[0], 503)
+        self.assertEqual(self.ask("GET", "/v2/health/live")[0], 200)
+        (self.folder / "gone").unlink()
+        wait_until(lambda: self.ask("GET", "/v2/health/ready")[0] == 200, "another replica")
+        self.assertEqual(self.ask("POST", "/predict", {"n": [1]}), (200, {"same": [1]}))
+
     def test_a_compressed_body_is_refused_by_name(self):
         self.run_command("run", self.write(SWEEP), "--quiet")
         self.served()
@@ -216,7 +277,7 @@ class Serve(ServeCase):
         _, error = self.run_command("serve", "runs/nothing", "--", "true", code=2)
         self.assertRegex(error, "there is no experiment")
         for option, value in [("--canary-time", "-1"), ("--upscale-delay", "nan"), ("--cpus", "1000"), ("--request-timeout", "0"),
-                              ("--max-body", "0"), ("--name", "a/b"), ("--latency-objective", "-1")]:
+                              ("--max-body", "0"), ("--token", "token"), ("--identity", "identity"), ("--name", "a/b"), ("--latency-objective", "-1")]:
             with self.subTest(option):
                 self.run_command("serve", "runs/digits", option, value, "--", "true", code=2)
         _, error = self.run_command("serve", "runs/digits", "--pin", "9-99", "--", "true", code=2)
