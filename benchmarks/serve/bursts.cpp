@@ -7,6 +7,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <hypertune/detail/descriptor.hpp>
+#include <hypertune/detail/say.hpp>
 #include <hypertune/hypertune.hpp>
 #include <hypertune/serve/serve.hpp>
 
@@ -86,7 +87,7 @@ class Served {
       try {
         const Sleeper model{arguments.base, arguments.each};
         ht::serve(folder, [model](const ht::ModelCheckpoint&) { return model; }, options);
-      } catch (const std::exception& error) { fmt::print(stderr, "{}\n", error.what()); }
+      } catch (const std::exception& error) { ht::detail::say(error.what()); }
       ::_exit(0);
     }
     writes = {};
@@ -217,6 +218,6 @@ int main(int argc, char** argv) try {
     }
   }
 } catch (const std::exception& error) {
-  fmt::print(stderr, "benchmark_serve_bursts: {}\n", error.what());
+  ht::detail::say(std::string("benchmark_serve_bursts: ") + error.what());
   return 1;
 }
