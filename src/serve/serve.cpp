@@ -1,6 +1,7 @@
 // serve(): the server, the thread that looks for better checkpoints, and signals.
 #include "server.hpp"
 
+#include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/no_sigpipe.hpp>
 #include <hypertune/detail/read_file.hpp>
 #include <hypertune/detail/run_clock.hpp>
@@ -9,6 +10,7 @@
 #include <hypertune/detail/wakeup_event.hpp>
 #include <hypertune/local/slot_binding.hpp>
 #include <hypertune/net/failed_connections.hpp>
+#include <hypertune/record/journal_schema.hpp>
 #include <hypertune/serve/serve.hpp>
 
 #include <boost/asio/ip/address.hpp>
@@ -79,6 +81,23 @@ std::optional<InferenceRequest> validation_of(const ServeOptions& options) {
   } catch (const Error& error) {
     fail(Errc::input, "'{}' is no inference request: {}", options.validation.string(), error.what());
   }
+}
+
+/// With `follow` the experiment may begin later than the server. It has begun when its first record, which has its name, is
+/// there.
+void await_experiment(const std::filesystem::path& directory) {
+  const auto begun = [&] {
+    if (!has_journal(directory)) return false;
+    Results results(directory);
+    results.update();
+    return !results.experiment().name.empty();
+  };
+  for (bool told = false; !begun(); std::this_thread::sleep_for(hypertune::detail::as_duration(look_seconds)))
+    if (!std::exchange(told, true))
+      hypertune::detail::say(
+          fmt::format("hypertune: there is no experiment in '{}' yet: the server waits for it, and has no "
+                      "address until then",
+                      directory.string()));
 }
 
 /// Looks for better checkpoints, on a thread of its own: reading, checking and linking files takes its time.
@@ -184,6 +203,7 @@ void serve(const std::filesystem::path& directory, const ServedProgram& program,
   using namespace serving;
   check(options, program);
   ReplicaStarter starter(program, options.replicas);  // forks: before any thread
+  if (options.follow) await_experiment(directory);    // signals end the process until then
   const NoSigpipe no_signal;                          // a replica may die at any time
   const ServingFolder folder(directory);
   ModelSource source(directory, folder.path());

@@ -137,10 +137,16 @@ class Serve(ServeCase):
 
     def test_better_checkpoints_take_over_while_the_sweep_goes_on(self):
         self.environment.update(PAUSE="0.2")
+        self.write(ANSWERER, "answer.py")
+        early = self.start("serve", "runs/digits", "--follow", "--", "python3", "answer.py")
+        self.addCleanup(early.communicate)
+        self.addCleanup(early.kill)
+        self.assertRegex(early.stderr.readline(), "no experiment in 'runs/digits' yet")
         sweep = self.start("run", self.write(SWEEP), "--quiet")
         self.addCleanup(sweep.communicate)
         self.addCleanup(sweep.kill)
         wait_until(lambda: list((self.folder / "runs/digits/trials").glob("*/checkpoints/step-*")), "a checkpoint")
+        self.assertRegex(early.stdout.readline(), "http://127.0.0.1:")
         self.served("--follow")
         statuses = {self.infer(1)[0]}
         while sweep.poll() is None:
