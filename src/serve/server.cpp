@@ -7,6 +7,7 @@
 #include <hypertune/net/bearer.hpp>
 #include <hypertune/net/secret.hpp>
 #endif
+
 #include <hypertune/detail/as_duration.hpp>
 #include <hypertune/detail/json_read.hpp>
 #include <hypertune/detail/parse_number.hpp>
@@ -138,6 +139,19 @@ class Access {
 };
 #endif
 
+namespace {
+
+std::unique_ptr<Access> access_of(const ServeOptions& options) {
+  if (!endpoint_of(options).address().is_loopback()) return std::make_unique<Access>(options);
+  if (!options.token.empty() || !options.identity.empty())
+    fail(Errc::usage,
+         "serve: a token and an identity are for --listen with an address beyond loopback: on loopback every user "
+         "of this machine may ask");
+  return nullptr;
+}
+
+}  // namespace
+
 struct Server::Asked {
   std::shared_ptr<Pending> pending;
   bool plain = false;
@@ -156,7 +170,7 @@ Server::Server(std::string model, const ServeOptions& options, ReplicaStarter& s
                std::optional<InferenceRequest> validation)
     : model_(std::move(model)),
       options_(options),
-      access_(endpoint_of(options).address().is_loopback() ? nullptr : std::make_unique<Access>(options)),
+      access_(access_of(options)),
       pinned_(options.pin),
       loop_(endpoint_of(options), fmt::format("{}:{}", options.listen, options.port), limits_of(options)),
       rollout_({loop_.context(), starter, options_, metrics_}, std::move(validation)) {

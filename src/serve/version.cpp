@@ -21,6 +21,7 @@ using hypertune::detail::steady_seconds;
 namespace {
 
 constexpr int most_failed_starts = 3;
+constexpr const char* none_starts = "no replica of the model can be started at present";
 
 /// Where the rows from number `from` on begin in the data of a tensor.
 std::size_t offset_of_row(const Tensor& tensor, std::size_t from, std::size_t rows) {
@@ -121,7 +122,7 @@ void ModelVersion::ready(std::optional<Signature> signature) {
 
 void ModelVersion::add(const std::shared_ptr<Pending>& pending) {
   if (state_ != State::ready) return pending->answer(503, "the model is not ready");
-  if (out_of_order()) return pending->answer(503, "no replica of the model can be started at present");
+  if (out_of_order()) return pending->answer(503, none_starts);
   auto& request = pending->request;
   try {
     if (signature_) {
@@ -292,7 +293,7 @@ void ModelVersion::ended(Replica& replica, const std::string& why) {
     if (failed_starts_ == most_failed_starts)
       say(fmt::format("hypertune: version {} cannot answer: requests are refused until a replica can be started",
                       files_->version));
-    refuse_all();
+    fail_all(503, none_starts);
   }
   pump();
 }
@@ -341,18 +342,11 @@ bool ModelVersion::out_of_order() const {
   return state_ == State::ready && failed_starts_ >= most_failed_starts && ready_replicas() == 0;
 }
 
-void ModelVersion::refuse_all() {
-  if (batcher_) batcher_->take_all();
-  std::vector<std::shared_ptr<Pending>> all;
-  for (const auto& [id, pending] : all_) all.push_back(pending);
-  for (const auto& pending : all) finish(pending, 503, "no replica of the model can be started at present");
-}
-
 void ModelVersion::fail_all(int status, const std::string& why) {
   if (batcher_) batcher_->take_all();
   for (auto& member : members_) member.batch.clear();
   const auto all = std::exchange(all_, {});
-  for (const auto& [id, pending] : all) pending->answer(status, why);
+  for (const auto& [id, pending] : all) finish(pending, status, why);
 }
 
 void ModelVersion::fail_version(const std::string& why) {
@@ -360,7 +354,7 @@ void ModelVersion::fail_version(const std::string& why) {
   if (state_ == State::ready) {
     say(fmt::format("hypertune: no replica of version {} can be started: {}", files_->version, why));
     failed_starts_ = std::max(failed_starts_, most_failed_starts);
-    if (out_of_order()) refuse_all();
+    if (out_of_order()) fail_all(503, none_starts);
     return restart_after(5);
   }
   state_ = State::failed;

@@ -101,7 +101,6 @@ class ModelVersion : public std::enable_shared_from_this<ModelVersion> {
   void fail_version(const std::string& why);
   void end_if_done();
   bool out_of_order() const;
-  void refuse_all();
   void tell_wrong(const std::string& why);
   void restart_after(double seconds);
   double free_at() const;
