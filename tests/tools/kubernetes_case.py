@@ -54,6 +54,17 @@ class KubernetesCase(Case):
     def objects(self, kind, group="api/v1"):
         return self.ask(f"{group}/namespaces/default/{kind}")["items"]
 
+    @classmethod
+    def make_volume(cls, name, folder):
+        """A volume and a claim of this name, which all nodes reach, as they are on one machine."""
+        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        cls.ask("api/v1/persistentvolumes", "POST", {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
+            "spec": {**spec, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(folder)}}})
+        cls.ask("api/v1/namespaces/default/persistentvolumeclaims", "POST", {
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+            "spec": {**spec, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}}})
+
     def delete(self, pod, grace):
         self.ask(f"api/v1/namespaces/default/pods/{pod}?gracePeriodSeconds={grace}", "DELETE")
 

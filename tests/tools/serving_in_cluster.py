@@ -61,13 +61,7 @@ class ServingInCluster:
         volume = pathlib.Path(self.place.name) / "experiments"
         make_served(self, volume)
         (volume / "begin").unlink()
-        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
-        self.ask("api/v1/persistentvolumes", "POST", {
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "experiments"},
-            "spec": {**spec, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(volume)}}})
-        self.ask("api/v1/namespaces/default/persistentvolumeclaims", "POST", {
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "experiments"},
-            "spec": {**spec, "volumeName": "experiments", "resources": {"requests": {"storage": "1Gi"}}}})
+        self.make_volume("experiments", volume)
         # As the comment of the manifest says it.
         key, certificate, token = self.folder / "tls.key", self.folder / "tls.crt", secrets.token_hex(32)
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",

@@ -117,16 +117,9 @@ class Kubernetes(ServingInCluster, KubernetesCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        # A volume that all nodes reach, as they are on one machine.
         record = pathlib.Path(cls.place.name) / "record"
         record.mkdir()
-        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
-        cls.ask("api/v1/persistentvolumes", "POST", {
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "record"},
-            "spec": {**spec, "capacity": {"storage": "1Gi"}, "hostPath": {"path": str(record)}}})
-        cls.ask("api/v1/namespaces/default/persistentvolumeclaims", "POST", {
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "record"},
-            "spec": {**spec, "volumeName": "record", "resources": {"requests": {"storage": "1Gi"}}}})
+        cls.make_volume("record", record)
 
     def setUp(self):
         super().setUp()

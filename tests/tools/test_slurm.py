@@ -326,7 +326,7 @@ class Serve(SlurmCase):
         slow = self.begin_slow(at, number)
         self.call("scancel", number)
         self.end_slow(slow, at)
-        wait_until(lambda: not self.jobs(), "the end of the job", 60)
+        wait_until(lambda: not self.jobs(), "the end of the job", 240)
         self.assertEqual(self.state_of(number), "CANCELLED")
         self.assertNotIn("is queued again", self.log(number))
 
